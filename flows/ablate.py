@@ -16,7 +16,7 @@ from flows.shared.vocabularies import vocabulary_input
 from infra.artifacts import Artifact
 from models import objectives
 from tasks.pretrain.check import check_scores
-from tasks.runner import StageRunner, flow, stage_runner
+from tasks.runner import StageRunner, flow, info, stage_runner
 
 Scores = Annotated[dict[str, dict[str, float]], Field(examples=[{"full": {"cmeee": 61.2}}])]
 """Scores by setting (such as full and without_csp) and task, in percent."""
@@ -71,7 +71,10 @@ def ablate(
     downstream = downstream_tasks(tasks, data, quick)
     with stage_runner() as run:
         examples = prepare(run, recipe, text, vocabulary, requested)
-        models = {name: train_model(run, one, examples) for name, one in recipes.items()}
+        models = {}
+        for number, (name, one) in enumerate(recipes.items(), 1):
+            run.effect(info, f"Setting {number} of {len(recipes)}: {name}")
+            models[name] = train_model(run, one, examples)
         found = {name: score(run, one, downstream) | (scores or {}).get(name, {}) for name, one in models.items()}
         table = compare(run, models, {name: own for name, own in found.items() if own})
     print(table.read_file("table.md").decode())

@@ -21,7 +21,7 @@ from tasks.evaluate.papers.cells import TASKS, Cell, ordered_cells
 from tasks.evaluate.papers.models import BY_NAME, FLOOR, MODELS, RANDOM, ComparedModel, needed
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder, TaskFiles
-from tasks.runner import StageRunner, flow, stage_runner, warn
+from tasks.runner import StageRunner, flow, info, stage_runner, warn
 
 OWN = "tuning."
 """How the overrides that are the comparison's begin; all others are the presets'."""
@@ -166,6 +166,7 @@ def _work(study: _Study, run: StageRunner, cells: list[Cell], until: float | Non
         if until is not None and time.monotonic() > until:
             warn(f"The time is over: {number} of {len(cells)} cells are done. The same command resumes.")
             return
+        run.effect(info, f"Cell {number + 1} of {len(cells)}: {cell.name}")
         study.cell(run, cell)
 
 

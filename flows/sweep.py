@@ -19,7 +19,7 @@ from infra.errors import UserError
 from tasks.evaluate.products.query_title import query_title
 from tasks.evaluate.products.sweep_steps import RANKS, RUN, rtd_steps, share_name, steps_for
 from tasks.finetune.inputs import ModelFolder
-from tasks.runner import StageRunner, flow, stage_runner
+from tasks.runner import StageRunner, flow, info, stage_runner
 
 SECTIONS = ("rank_values.", "query_title.", "finetune.")
 """Beginnings of the overrides that are not the preset's."""
@@ -80,7 +80,8 @@ def sweep(
         made = run(query_title, evaluation.query_title, records=read) if relevance else None
         inputs: dict[str, Artifact] = {}
         scores: dict[str, dict[str, float]] = {}
-        for share, one in recipes.items():
+        for number, (share, one) in enumerate(recipes.items(), 1):
+            run.effect(info, f"Setting {number} of {len(recipes)}: PAP in {share:.0%} of the steps")
             trained = train_model(run, one, data)
             inputs[RUN + share_name(share)] = trained.checkpoint
             inputs[RANKS + share_name(share)] = run(

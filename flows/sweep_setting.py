@@ -16,7 +16,7 @@ from infra.errors import UserError
 from tasks.evaluate.similarity.params import SimilarityScoresParams, SimilaritySetsParams
 from tasks.finetune.inputs import ModelFolder
 from tasks.knowledge.fuse import fuse_graphs
-from tasks.runner import StageRunner, flow, stage_runner
+from tasks.runner import StageRunner, flow, info, stage_runner
 
 SETTINGS = (Preset,)
 """Models of the keys of `overrides`."""
@@ -78,6 +78,7 @@ def sweep(
     scores: list[dict[str, float]] = []
     with stage_runner() as run:
         for place, one in enumerate(recipes):
+            run.effect(info, f"Setting {place + 1} of {len(recipes)}: {key} = {values[place]}")
             made = prepare(run, one, text, vocabulary, requested)
             trained = train_model(run, one, made)
             inputs[f"{RUN}{place}"] = trained.checkpoint

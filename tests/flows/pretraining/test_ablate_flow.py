@@ -18,12 +18,19 @@ pytestmark = pytest.mark.slow
 
 
 def test_four_settings_differ_in_their_tasks_alone(
-    tmp_path: Path, work_here: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    work_here: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", "flows")
     monkeypatch.setenv("YIWEN_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("YIWEN_WORKERS", "1")
     corpus = str(write_corpus(tmp_path / "corpus"))
     folder = Path(ablate.fn("ehealth-tiny", corpus, overrides=TWO_STEPS))
+    said = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Setting ")]
+    assert said[0] == "Setting 1 of 4: full" and said[3] == "Setting 4 of 4: without_csp_mts" and len(said) == 4
     table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     assert [row["Model"] for row in table] == [
         *["The full setting", "w/o CSP", "w/o MTS", "w/o CSP & MTS"],

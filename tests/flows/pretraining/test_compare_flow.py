@@ -60,8 +60,9 @@ def one(store: ArtifactStore, stage: str, **params: Any) -> Artifact:
 
 
 def test_page_grows_with_the_work_and_nothing_is_done_twice(
-    given: dict[str, Any], work_here: None, tmp_path: Path
+    given: dict[str, Any], work_here: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "flows")
     store = ArtifactStore(tmp_path / "home")
     empty = Path(compare.fn(**given, look=True))
     assert {row["cMedQQ"] for row in table(empty).values()} == {"not run yet"}
@@ -69,11 +70,12 @@ def test_page_grows_with_the_work_and_nothing_is_done_twice(
     assert not store.list("train")
 
     none = Path(compare.fn(**given, hours=0.0))
-    assert none == empty  # the time was over before the first cell
+    assert none == empty and "Cell " not in caplog.text  # the time was over before the first cell
 
     partial = Path(compare.fn(**{**given, "models": ["random", "bert"], "sizes": [12]}))
     assert "not run yet" not in json.dumps(table(partial)["BERT"]["cMedQQ"])
     seen = table(Path(compare.fn(**given, look=True)))
+    assert "Cell 1 of 5: random-cmedqq-12" in caplog.text and "Cell 5 of 5: bert-at-0.5-cmedqq-12" in caplog.text
     assert seen["BERT continued"]["cMedQQ"] == "not run yet"
     assert seen["BERT"]["cMedQQ"] == table(partial)["BERT"]["cMedQQ"] and "±" in seen["BERT"]["cMedQQ"]
 

@@ -139,10 +139,14 @@ def test_it_starts_from_any_electra(store: ArtifactStore, given: dict[str, Any])
     torch.testing.assert_close(after, before, rtol=0, atol=1e-6)
 
 
-def test_shares_are_swept_with_equally_many_rtd_steps(store: ArtifactStore, given: dict[str, Any]) -> None:
+def test_shares_are_swept_with_equally_many_rtd_steps(
+    store: ArtifactStore, given: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "flows")
     wanted = {key: given[key] for key in ("corpus", "graphs")}
     overrides = given["overrides"] | {"rank_values.negatives": 5}
     folder = Path(sweep.fn("electra-em-pap-tiny", shares=[0.0, 0.5], overrides=overrides, **wanted))
+    assert "Setting 2 of 2: PAP in 50% of the steps" in caplog.text
     rows = json.loads((folder / "summary.json").read_text())["rows"]
     assert [row["share"] for row in rows] == [0.0, 0.5]
     assert rows[0]["steps"] == rows[1]["steps"] - rows[1]["pap_steps"] and rows[1]["pap_steps"] > 2

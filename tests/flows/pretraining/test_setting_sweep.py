@@ -35,10 +35,16 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_models_differ_in_the_setting_alone(
-    asked: dict[str, Any], tmp_path: Path, work_here: None, capsys: pytest.CaptureFixture[str]
+    asked: dict[str, Any],
+    tmp_path: Path,
+    work_here: None,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", "flows")
     data = str(toy.save_cmedqq(tmp_path / "cMedQQ"))
     folder = Path(sweep.fn(**asked, tasks="cmedqq", data=data))
+    assert "Setting 2 of 2: model.mask_probability = 0.4" in caplog.text
     table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     assert [row["masked share"] for row in table] == ["0.15", "0.4"]
     assert {"cMedQQ", "MLM loss"} < set(table[0]) and table[0]["MLM loss"] != table[1]["MLM loss"]
