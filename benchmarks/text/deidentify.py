@@ -22,10 +22,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.pages import cpu_name, publish
 from tasks.deidentify import deidentify
-from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.kinds import PLACEHOLDERS
 from tasks.deidentify.recogniser import shipped_recogniser
 from tasks.deidentify.recogniser.tagging import Model
+from tasks.deidentify.search.find import find_identifiers
 from tests.support.text.labelled_identifiers import Score, Sentence, read_sentences, score
 
 REPOSITORY = Path(__file__).resolve().parents[2]

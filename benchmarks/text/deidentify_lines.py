@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.pages import publish
 from tasks.deidentify import deidentify
 from tasks.deidentify.explain import explain
-from tasks.deidentify.identifier import PROFILES
+from tasks.deidentify.forms.identifier import PROFILES
 from tasks.deidentify.kinds import kinds_of
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser import encoder, shipped_recogniser, tagging

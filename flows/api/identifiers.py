@@ -12,7 +12,7 @@ from infra.displayed import marked, table
 from infra.errors import UserError
 from infra.keywords import explained_keywords
 from tasks.deidentify.explain import explain
-from tasks.deidentify.identifier import PROFILES, Profile
+from tasks.deidentify.forms.identifier import PROFILES, Profile
 from tasks.deidentify.operators import Operator
 from tasks.deidentify.plan import make_plan
 from tasks.deidentify.user_rules import read_rules

@@ -103,7 +103,7 @@ def _warn_of_sealed(left: int) -> None:
 
 
 def _plan(profile: str, rules: Path | None, on: list[str], off: list[str], operators: list[str], encoder: bool) -> Plan:
-    from tasks.deidentify.identifier import PROFILES
+    from tasks.deidentify.forms.identifier import PROFILES
     from tasks.deidentify.operators import OPERATORS
     from tasks.deidentify.plan import make_plan
     from tasks.deidentify.user_rules import read_rules

@@ -204,7 +204,7 @@ class Deidentifying:
 
     def __init__(self, spec: EngineSpec) -> None:
         from infra.version import VERSION
-        from tasks.deidentify.identifier import PROFILES
+        from tasks.deidentify.forms.identifier import PROFILES
         from tasks.deidentify.plan import make_plan
         from tasks.deidentify.user_rules import read_rules, rules_text
 

@@ -9,9 +9,9 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 
-from tasks.deidentify.find import find_identifiers
-from tasks.deidentify.identifier import Identifier
-from tasks.deidentify.names import MAX_NAME, is_name
+from tasks.deidentify.forms.identifier import Identifier
+from tasks.deidentify.forms.names import MAX_NAME, is_name
+from tasks.deidentify.search.find import find_identifiers
 
 OF_ANYTHING = "签名："
 """Cue for keys that may name anything. Only a person's name is replaced, and only in this value."""

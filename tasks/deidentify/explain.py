@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tasks.deidentify.identifier import PROFILES, Cues, IdentifierType
+from tasks.deidentify.forms.identifier import PROFILES, Cues, IdentifierType
 from tasks.deidentify.kinds import KINDS
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.treatment import Treatment

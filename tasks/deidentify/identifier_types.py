@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 
-from tasks.deidentify.addresses import address_around, address_behind
-from tasks.deidentify.cues import (
+from tasks.deidentify.forms.addresses import address_around, address_behind
+from tasks.deidentify.forms.cues import (
     NO_MEASURE,
     SEPARATOR,
     Values,
@@ -39,9 +39,9 @@ from tasks.deidentify.cues import (
     surname_alone,
     telephone_fits,
 )
-from tasks.deidentify.identifier import About, Cues, IdentifierType, NetAddress, Number
-from tasks.deidentify.net import domain_around, email_span, url_span
-from tasks.deidentify.numbers import (
+from tasks.deidentify.forms.identifier import About, Cues, IdentifierType, NetAddress, Number
+from tasks.deidentify.forms.net import domain_around, email_span, url_span
+from tasks.deidentify.forms.numbers import (
     card_fits,
     foreign_telephone_fits,
     grouped_card_fits,
@@ -57,8 +57,8 @@ from tasks.deidentify.numbers import (
     spaced_identity_fits,
     uneven_mobile_fits,
 )
-from tasks.deidentify.person_data import name_before_age, name_before_sex
-from tasks.deidentify.word_names import (
+from tasks.deidentify.forms.person_data import name_before_age, name_before_sex
+from tasks.deidentify.forms.word_names import (
     called_up,
     chat_header,
     engineer,

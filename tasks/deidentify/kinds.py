@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping
 
 from infra.errors import UserError
-from tasks.deidentify.identifier import IdentifierType, Profile
+from tasks.deidentify.forms.identifier import IdentifierType, Profile
 from tasks.deidentify.identifier_types import TYPES
 from tasks.deidentify.regulated_types import REGULATED_TYPES
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from infra.errors import UserError
-from tasks.deidentify.dates import cut_to_month, cut_to_year, shifted
+from tasks.deidentify.forms.dates import cut_to_month, cut_to_year, shifted
 from tasks.deidentify.kinds import PLACEHOLDERS
 from tasks.deidentify.surrogates import surrogate
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from infra.errors import UserError
-from tasks.deidentify.find import Finder
-from tasks.deidentify.identifier import Profile
+from tasks.deidentify.forms.identifier import Profile
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS, check_kind, kinds_of
 from tasks.deidentify.operators import DATE_KINDS, NEED_KEY, OF_DATES, OPERATORS, Key, Operator, apply
 from tasks.deidentify.recogniser import shipped_recogniser
+from tasks.deidentify.search.find import Finder
 from tasks.deidentify.user_rules import UserRules
 
 

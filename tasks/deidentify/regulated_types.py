@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from tasks.deidentify.cues import NO_MEASURE, SEPARATOR, Values, named_account
-from tasks.deidentify.dates import (
+from tasks.deidentify.forms.cues import NO_MEASURE, SEPARATOR, Values, named_account
+from tasks.deidentify.forms.dates import (
     ANY_DATE,
     BIRTH_DATE,
     RELATIVE_MONTH,
@@ -19,8 +19,8 @@ from tasks.deidentify.dates import (
     english_date,
     spelled_date,
 )
-from tasks.deidentify.identifier import About, Cues, Digits, IdentifierType, Number
-from tasks.deidentify.institutions import (
+from tasks.deidentify.forms.identifier import About, Cues, Digits, IdentifierType, Number
+from tasks.deidentify.forms.institutions import (
     class_before,
     company_around,
     department,
@@ -33,7 +33,7 @@ from tasks.deidentify.institutions import (
     school_around,
     workplace_before,
 )
-from tasks.deidentify.machine_numbers import batch_of_implant, coordinates_fit, ip_fits, plate_fits
+from tasks.deidentify.forms.machine_numbers import batch_of_implant, coordinates_fit, ip_fits, plate_fits
 
 _HAN = "\u4e00-\u9fff"
 _CODE = r"(?P<value>(?=[A-Z\-]{0,8}\d)[A-Za-z0-9][A-Za-z0-9\-./]{1,27}+)(?<![./-])"

@@ -1,6 +1,6 @@
 """Stage `deidentify`: identifiers of persons in clinical text are replaced by typed placeholders.
 
-What counts as one is in `tasks/deidentify/kinds.py` and `tasks/deidentify/names.py`, what becomes of it in
+What counts as one is in `tasks/deidentify/kinds.py` and `tasks/deidentify/forms/names.py`, what becomes of it in
 `tasks/deidentify/operators.py`. Rules miss some
 identifiers: benchmarks/results has measured figures, and text that must not leak has to be checked by a person too.
 Time grows with the characters, memory with one part.
@@ -22,7 +22,7 @@ from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, stage
 from tasks.deidentify.document_persons import meta_may_name, speakers
-from tasks.deidentify.identifier import Profile
+from tasks.deidentify.forms.identifier import Profile
 from tasks.deidentify.operators import Operator
 from tasks.deidentify.plan import Plan, make_plan
 from tasks.deidentify.treatment import Treatment

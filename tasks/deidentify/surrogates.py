@@ -12,8 +12,8 @@ import datetime
 import re
 from collections.abc import Callable, Sequence
 
-from tasks.deidentify.names import surname_length
-from tasks.deidentify.numbers import check_digit_of, is_card_number
+from tasks.deidentify.forms.names import surname_length
+from tasks.deidentify.forms.numbers import check_digit_of, is_card_number
 
 Digest = Callable[..., bytes]
 """Takes some values and returns 32 bytes that only the holder of the key can compute."""

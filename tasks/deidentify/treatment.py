@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tasks.deidentify.document_persons import OF_ANYTHING, cue_of, in_path, is_path, speakers
-from tasks.deidentify.find import names_of, replace
-from tasks.deidentify.identifier import Identifier
+from tasks.deidentify.forms.identifier import Identifier
 from tasks.deidentify.plan import MINIMAL_PLAN, Plan
+from tasks.deidentify.search.find import names_of, replace
 
 # matches: "13812345678.0"
 # not: "61.0", "13812345678"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from tasks.deidentify.find import find_identifiers
+from tasks.deidentify.search.find import find_identifiers
 from tasks.documents import SUB_DOMAINS
 
 SAMPLE = 32

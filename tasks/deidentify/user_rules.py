@@ -35,8 +35,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from infra.errors import UserError
-from tasks.deidentify.cues import NO_MEASURE, SEPARATOR, Values, names_behind_role
-from tasks.deidentify.identifier import About, Cues, IdentifierType, OwnPattern, OwnWords, Reader, Way
+from tasks.deidentify.forms.cues import NO_MEASURE, SEPARATOR, Values, names_behind_role
+from tasks.deidentify.forms.identifier import About, Cues, IdentifierType, OwnPattern, OwnWords, Reader, Way
 from tasks.deidentify.kinds import KINDS
 
 MOST_WAYS = 1_000

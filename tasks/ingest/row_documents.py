@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
 from infra.errors import UserError
-from tasks.deidentify.find import PLACEHOLDERS, find_identifiers, replace
-from tasks.deidentify.names import is_name
+from tasks.deidentify.forms.names import is_name
+from tasks.deidentify.search.find import PLACEHOLDERS, find_identifiers, replace
 from tasks.documents import first_sub_domain, make_document, source_called
 from tasks.files.columns import RepeatedColumn, repeated_columns
 from tasks.files.encodings import line_encoding

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tasks.deidentify.dates import ANY_DATE, date_fits, read_date
+from tasks.deidentify.forms.dates import ANY_DATE, date_fits, read_date
 
 ATTRIBUTES = ("age", "sex", "place", "month", "diagnosis")
 SETS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tasks.deidentify.recogniser.places import words
+from tasks.deidentify.forms.places import words
 
 KIN = words(
     "儿子 女儿 妻子 丈夫 父亲 母亲 爱人 配偶 老公 老婆 弟弟 哥哥 姐姐 妹妹 老伴 长子 次子 长女 次女 大女儿  "

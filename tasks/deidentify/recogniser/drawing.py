@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import rjieba
 
-from tasks.deidentify.recogniser import contexts, names, places
+from tasks.deidentify.forms import places
+from tasks.deidentify.recogniser import contexts, names
 
 TEMPLATES = Path(__file__).with_name("templates.txt")
 """Lines with slots in braces; the two characters \\n are a line's end."""

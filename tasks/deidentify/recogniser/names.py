@@ -5,8 +5,8 @@ The tables are estimates from general knowledge, in order of frequency. They nam
 
 from __future__ import annotations
 
-from tasks.deidentify.names import COMPOUND_SURNAMES, GIVEN, SURNAMES
-from tasks.deidentify.recogniser.places import words
+from tasks.deidentify.forms.names import COMPOUND_SURNAMES, GIVEN, SURNAMES
+from tasks.deidentify.forms.places import words
 
 FREQUENT_SURNAMES = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许邓韩冯曹彭曾肖田董潘袁蔡蒋余于杜叶程魏苏吕丁任卢姚沈钟姜崔谭"

@@ -18,9 +18,9 @@ import rjieba
 
 from infra.arrays.compiled import compiled
 from infra.errors import UserError
-from tasks.deidentify.identifier import Identifier
-from tasks.deidentify.institutions import institution_kind
-from tasks.deidentify.names import name_end, surname_length
+from tasks.deidentify.forms.identifier import Identifier
+from tasks.deidentify.forms.institutions import institution_kind
+from tasks.deidentify.forms.names import name_end, surname_length
 from tasks.deidentify.recogniser.encoder import Encoder, shipped_encoder
 from tasks.deidentify.recogniser.features import KEY_BITS, LEXICON_BITS, Knowledge, features_of, term_key
 from tasks.deidentify.recogniser.labels import KINDS_FOUND, LABELS, OUTSIDE, WIDTH

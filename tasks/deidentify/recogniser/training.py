@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from infra.arrays.compiled import compiled
-from tasks.deidentify.find import find_identifiers
-from tasks.deidentify.names import SURNAMES
+from tasks.deidentify.forms.names import SURNAMES
+from tasks.deidentify.forms.places import words
 from tasks.deidentify.recogniser.archive import write_arrays
 from tasks.deidentify.recogniser.drawing import Drawing, Line, Source
 from tasks.deidentify.recogniser.features import (
@@ -37,9 +37,9 @@ from tasks.deidentify.recogniser.features import (
     write_features,
 )  # fmt: skip
 from tasks.deidentify.recogniser.labels import KINDS_FOUND, LABELS, MAY_FOLLOW, mark_span
-from tasks.deidentify.recogniser.places import words
 from tasks.deidentify.recogniser.tagging import MODEL
 from tasks.deidentify.recogniser.tokens import shortened, tokens_of
+from tasks.deidentify.search.find import find_identifiers
 
 _TEXTS = {
     "chineseblue/cMedQA": ("text_a", "text_b"), "chineseblue/cMedQQ": ("text_a", "text_b"),

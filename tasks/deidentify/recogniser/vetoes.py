@@ -6,9 +6,9 @@ import re
 
 import rjieba
 
-from tasks.deidentify.names import is_nobody, is_stop
-from tasks.deidentify.numbers import is_date, is_of_a_thing
-from tasks.deidentify.recogniser.places import CITIES, PROVINCES, words
+from tasks.deidentify.forms.names import is_nobody, is_stop
+from tasks.deidentify.forms.numbers import is_date, is_of_a_thing
+from tasks.deidentify.forms.places import CITIES, PROVINCES, words
 
 # matches: "2023-04", "20230918", "2016.5", "9-10-10"
 # not: "201131862"

@@ -9,10 +9,10 @@ from itertools import chain
 import pytest
 
 from infra.errors import UserError
-from tasks.deidentify.find import find_identifiers, finder_of
-from tasks.deidentify.identifier import PROFILES, Cues, Number, Way
+from tasks.deidentify.forms.identifier import PROFILES, Cues, Number, Way
+from tasks.deidentify.forms.numbers import is_date
 from tasks.deidentify.kinds import KINDS, MINIMAL, PLACEHOLDERS, kinds_of
-from tasks.deidentify.numbers import is_date
+from tasks.deidentify.search.find import find_identifiers, finder_of
 from tests.support.text.labelled_identifiers import Span, read_marked
 from tests.support.text.rules_alone import deidentify
 

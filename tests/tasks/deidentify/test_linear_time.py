@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
-from tasks.deidentify.find import Finder
-from tasks.deidentify.identifier import Cues, Identifier
+from tasks.deidentify.forms.identifier import Cues, Identifier
 from tasks.deidentify.kinds import KINDS
 from tasks.deidentify.plan import Plan
+from tasks.deidentify.search.find import Finder
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
 from tests.support.text.rules_alone import RULES_ALONE, deidentify
 

@@ -17,12 +17,12 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.errors import UserError
 from infra.stage import Output, StageParams, run, stage
-from tasks.deidentify.dates import cut_to_month, cut_to_year, read_date, shifted
-from tasks.deidentify.find import find_identifiers
-from tasks.deidentify.identifier import Profile
-from tasks.deidentify.numbers import is_card_number, is_identity_number
+from tasks.deidentify.forms.dates import cut_to_month, cut_to_year, read_date, shifted
+from tasks.deidentify.forms.identifier import Profile
+from tasks.deidentify.forms.numbers import is_card_number, is_identity_number
 from tasks.deidentify.operators import KEY_VARIABLE, Key, Operator, restore, shift_of
 from tasks.deidentify.plan import Plan, make_plan
+from tasks.deidentify.search.find import find_identifiers
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.deidentify.treatment import deidentify
 from tasks.documents import make_document

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from infra.settings import REPOSITORY
-from tasks.deidentify.identifier import PROFILES
+from tasks.deidentify.forms.identifier import PROFILES
 from tasks.deidentify.kinds import KINDS, kinds_of
 from tasks.deidentify.operators import OPERATORS
 from tasks.deidentify.user_rules import parse_rules

@@ -9,7 +9,7 @@ import pytest
 
 from tasks.deidentify import deidentify
 from tasks.deidentify.explain import explain
-from tasks.deidentify.identifier import Profile
+from tasks.deidentify.forms.identifier import Profile
 from tasks.deidentify.kinds import KINDS, MINIMAL, kinds_of
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser.drawing import Drawing

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, run, stage
-from tasks.deidentify.find import find_identifiers
 from tasks.deidentify.kinds import MINIMAL, PLACEHOLDERS
+from tasks.deidentify.search.find import find_identifiers
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
 from tasks.documents import document_id, make_document
 from tests.support.text.labelled_identifiers import LABELLED, read_marked, read_sentences, score

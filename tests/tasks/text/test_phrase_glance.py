@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tasks.clean.profile import PROFILES
 from tasks.clean.rules import clean_all, clean_text
-from tasks.deidentify.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
+from tasks.deidentify.search.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.text.phrase_glance import PhraseGlance
 
 PHRASES = st.lists(st.text("版权病ab", min_size=1, max_size=4), min_size=1, max_size=5)

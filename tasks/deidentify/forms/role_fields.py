@@ -10,8 +10,8 @@ import re
 
 import rjieba
 
-from tasks.deidentify.names import is_nobody, is_wordlike, surname_length
-from tasks.deidentify.recogniser.places import words
+from tasks.deidentify.forms.names import is_nobody, is_wordlike, surname_length
+from tasks.deidentify.forms.places import words
 
 # matches: "责任护士", "评估人", "记录者", "随访员", "医师签名", "复核"
 # not: "护士", "患者", "工作人员", "老师", "签名"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.deidentify.role_fields import role_field_end
+from tasks.deidentify.forms.role_fields import role_field_end
 
 
 def end_in(field: str) -> int | None:

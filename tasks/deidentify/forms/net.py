@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tasks.deidentify.identifier import Span
+from tasks.deidentify.forms.identifier import Span
 
 _LONGEST_MAILBOX = 64
 """Characters before an @ (RFC 5321, section 4.5.3.1.1)."""

@@ -18,8 +18,8 @@ import rjieba
 
 from infra.arrays.code_points import code_points, points_of
 from infra.arrays.compiled import compiled
-from tasks.deidentify.identifier import Span
-from tasks.deidentify.names import COMPOUND_SURNAMES, GIVEN, SURNAMES, is_stop, is_wordlike, surname_length
+from tasks.deidentify.forms.identifier import Span
+from tasks.deidentify.forms.names import COMPOUND_SURNAMES, GIVEN, SURNAMES, is_stop, is_wordlike, surname_length
 
 _SURNAME, _GIVEN, _LETTER = 1, 2, 4
 

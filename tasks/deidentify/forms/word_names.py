@@ -10,11 +10,11 @@ import re
 
 import rjieba
 
-from tasks.deidentify.identifier import Span
-from tasks.deidentify.names import LATIN_WORD, is_nobody, surname_length
-from tasks.deidentify.numbers import is_date
-from tasks.deidentify.recogniser.places import words
-from tasks.deidentify.role_fields import is_answer
+from tasks.deidentify.forms.identifier import Span
+from tasks.deidentify.forms.names import LATIN_WORD, is_nobody, surname_length
+from tasks.deidentify.forms.numbers import is_date
+from tasks.deidentify.forms.places import words
+from tasks.deidentify.forms.role_fields import is_answer
 
 _HAN = "\u4e00-\u9fff"
 MOBILE = r"(?:(?:\+?(?:00)?86[ \-]?)?1[3-9]\d[ \-]?[\d*]{2,4}[ \-]?[\d*]{2,4}|〔(?:手机号|〓{8,})〕)"

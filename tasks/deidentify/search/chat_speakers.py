@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 import rjieba
 
-from tasks.deidentify.identifier import Span
-from tasks.deidentify.names import is_name, is_wordlike, surname_length
-from tasks.deidentify.recogniser.places import words
+from tasks.deidentify.forms.identifier import Span
+from tasks.deidentify.forms.names import is_name, is_wordlike, surname_length
+from tasks.deidentify.forms.places import words
 
 # matches: "\n朵朵妈：", "\nLinda:"
 # not: "患者的女儿小王说：", "\nBP:"

@@ -19,9 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tasks.deidentify.chat_speakers import chat_speakers, may_hold_speakers
-from tasks.deidentify.header_rows import DELIMITERS, OTHER_HEADERS, Below, headers_of, line_around, rows_below
-from tasks.deidentify.identifier import (
+from tasks.deidentify.forms.identifier import (
     Cues,
     Digits,
     Identifier,
@@ -34,10 +32,12 @@ from tasks.deidentify.identifier import (
     mentions,
 )
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS
-from tasks.deidentify.lone_names import lone_names, may_hold_lone_names
-from tasks.deidentify.names_again import PART, names_again
 from tasks.deidentify.recogniser import Recogniser
-from tasks.deidentify.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
+from tasks.deidentify.search.chat_speakers import chat_speakers, may_hold_speakers
+from tasks.deidentify.search.header_rows import DELIMITERS, OTHER_HEADERS, Below, headers_of, line_around, rows_below
+from tasks.deidentify.search.lone_names import lone_names, may_hold_lone_names
+from tasks.deidentify.search.names_again import PART, names_again
+from tasks.deidentify.search.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.text.phrase_glance import PhraseGlance
 
 _PLAIN_FORMS = {

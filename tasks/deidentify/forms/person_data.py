@@ -9,8 +9,8 @@ import re
 
 import rjieba
 
-from tasks.deidentify.identifier import Span
-from tasks.deidentify.names import GIVEN, LATIN_WORD, is_nobody, is_stop, surname_length
+from tasks.deidentify.forms.identifier import Span
+from tasks.deidentify.forms.names import GIVEN, LATIN_WORD, is_nobody, is_stop, surname_length
 
 _WINDOW = 32
 """Characters before a sex or an age in which its name may begin."""

@@ -1,6 +1,6 @@
 """Identifiers of persons, and the shape of the table that says how each type of them is recognised.
 
-The table itself is `tasks/deidentify/kinds.py`; `tasks/deidentify/find.py` looks through texts with it.
+The table itself is `tasks/deidentify/kinds.py`; `tasks/deidentify/search/find.py` looks through texts with it.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ import datetime
 import re
 from typing import NamedTuple
 
-from tasks.deidentify.cues import NO_MEASURE
-from tasks.deidentify.identifier import Span
-from tasks.deidentify.numbers import is_date
+from tasks.deidentify.forms.cues import NO_MEASURE
+from tasks.deidentify.forms.identifier import Span
+from tasks.deidentify.forms.numbers import is_date
 
 _YEAR = r"(?:19|20)\d\d"
 _MONTH = r"(?:1[0-2]|0?[1-9])"

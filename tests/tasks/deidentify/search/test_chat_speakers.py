@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.deidentify.find import may_hold
+from tasks.deidentify.search.find import may_hold
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
 from tests.support.text.rules_alone import deidentify
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Set
 import numpy as np
 import rjieba
 
-from tasks.deidentify.identifier import Identifier, Span, mentions
-from tasks.deidentify.names import GIVEN, is_wordlike, surname_length
+from tasks.deidentify.forms.identifier import Identifier, Span, mentions
+from tasks.deidentify.forms.names import GIVEN, is_wordlike, surname_length
 
 # matches: " ", "\u3000", "\n"
 # not: "王", ""

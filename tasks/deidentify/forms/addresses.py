@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from tasks.deidentify.cues import FIELD_SEPARATOR
-from tasks.deidentify.identifier import Span
+from tasks.deidentify.forms.cues import FIELD_SEPARATOR
+from tasks.deidentify.forms.identifier import Span
 
 _WINDOW = 40
 """Characters before a road or a village in which its address may begin."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import rjieba
 
-from tasks.deidentify.cues import FIELD_SEPARATOR
-from tasks.deidentify.identifier import Span
+from tasks.deidentify.forms.cues import FIELD_SEPARATOR
+from tasks.deidentify.forms.identifier import Span
 
 _WINDOW = 20
 """Characters before the word that ends an institution in which its name may begin."""

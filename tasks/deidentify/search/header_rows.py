@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tasks.deidentify.names import is_name
+from tasks.deidentify.forms.names import is_name
 
 MAX_HEADER = 200
 """Characters of the longest line that may be headers."""

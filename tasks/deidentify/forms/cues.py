@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import rjieba
 
-from tasks.deidentify.identifier import Span
-from tasks.deidentify.names import (
+from tasks.deidentify.forms.identifier import Span
+from tasks.deidentify.forms.names import (
     anonymous_start,
     field_name_end,
     latin_end,
@@ -24,9 +24,9 @@ from tasks.deidentify.names import (
     role_name_end,
     surname_length,
 )
-from tasks.deidentify.numbers import is_date
-from tasks.deidentify.role_fields import role_field_end
-from tasks.deidentify.word_names import label_name_end, person_end, role_word_end
+from tasks.deidentify.forms.numbers import is_date
+from tasks.deidentify.forms.role_fields import role_field_end
+from tasks.deidentify.forms.word_names import label_name_end, person_end, role_word_end
 
 SEPARATOR = r"[\s(（|｜丨_]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:还?是|为|加)?+[：:]?+\s?+"
 """Pattern of what may separate a cue from its value: "号码：", " （号 是：", "为", or nothing."""
