@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from infra.interruption import run_interruptibly
+from infra.console.interruption import run_interruptibly
 from infra.settings import store_root
 
 

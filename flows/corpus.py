@@ -12,7 +12,7 @@ from flows.shared.documents import collect_documents, cut_segments, last, text_i
 from flows.shared.vocabularies import adopt_vocabulary, vocabulary_input
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import discard
-from infra.progress import BestEffort
+from infra.console.progress import BestEffort
 from infra.runs import note_page
 from tasks.reports.corpus import report_corpus
 from tasks.reports.corpus_run import write_run_page

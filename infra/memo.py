@@ -26,8 +26,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from infra.artifacts import Artifact, ArtifactStore, Part, PartRecord
+from infra.disk.packed import StoredBytes
 from infra.errors import DamagedArtifactError, UserError
-from infra.packed import StoredBytes
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.progress import BestEffort
+from infra.console.progress import BestEffort
 
 if TYPE_CHECKING:
     from infra.artifacts import Manifest

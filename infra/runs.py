@@ -29,10 +29,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from infra.artifacts import ArtifactStore
+from infra.console.json_log import RUN_VARIABLE
+from infra.disk.locks import close_lock, is_locked, locked_file, open_lock
+from infra.disk.private_files import private_files
 from infra.errors import UserError
-from infra.json_log import RUN_VARIABLE
-from infra.locks import close_lock, is_locked, locked_file, open_lock
-from infra.private_files import private_files
 from infra.version import VERSION
 
 logger = logging.getLogger(__name__)

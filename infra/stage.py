@@ -30,9 +30,9 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, field
 
 from infra import builds, schemas
 from infra.artifacts import Artifact, ArtifactStore, InputRecord, fingerprint_of, store_explained
-from infra.json_log import logged_as
+from infra.console.json_log import logged_as
+from infra.disk.private_files import private_files
 from infra.memo import Memo, WorkKeys
-from infra.private_files import private_files
 from infra.runs import noted
 from infra.settings import REPOSITORY
 from infra.usage import measure_usage

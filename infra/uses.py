@@ -16,8 +16,8 @@ import secrets
 from pathlib import Path
 
 from infra.artifacts import MANIFEST, ArtifactStore
-from infra.locks import is_locked, locked_file
-from infra.private_files import private_files
+from infra.disk.locks import is_locked, locked_file
+from infra.disk.private_files import private_files
 from infra.runs import shared_lock
 
 logger = logging.getLogger(__name__)

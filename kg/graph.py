@@ -21,8 +21,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from infra.displayed import heading
-from infra.displayed import table as table_of
+from infra.console.displayed import heading
+from infra.console.displayed import table as table_of
 from infra.errors import UserError
 from infra.keywords import explained_keywords
 from infra.schemas import TABLES, conform

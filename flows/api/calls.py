@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from flows.api.configuration import current_display
+from infra.disk.private_files import private_files
 from infra.errors import UserError
 from infra.extras import explained
 from infra.keywords import check_keywords
-from infra.private_files import private_files
 
 # matches: the line end before "\n        corpus: files or folders of text"; not the one before a continuation
 _PARAMETER = re.compile(r"(?=\n {8}\w+: )")
@@ -51,7 +51,7 @@ def runs_with(flow: Callable[..., str], **fixed: Any) -> Callable[[Callable[[str
 
         @functools.wraps(made)
         def call(*arguments: object, **given: object) -> R:
-            from infra.progress import displayed, shown_log
+            from infra.console.progress import displayed, shown_log
             from infra.runs import recorded
 
             with explained_errors():

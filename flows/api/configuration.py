@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from infra.progress import Display
+    from infra.console.progress import Display
     from infra.settings import Settings
 
 PROGRESS = "YIWEN_PROGRESS"
@@ -42,7 +42,7 @@ class Configuration:
         return "\n".join(f"{name}: {value}" for name, value in self._rows())
 
     def _repr_html_(self) -> str:
-        from infra.displayed import table
+        from infra.console.displayed import table
 
         return table(("setting", "value"), self._rows())
 

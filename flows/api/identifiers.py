@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from infra.displayed import marked, table
+from infra.console.displayed import marked, table
 from infra.errors import UserError
 from infra.keywords import explained_keywords
 from tasks.deidentify.explain import explain

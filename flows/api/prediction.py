@@ -7,9 +7,9 @@ from typing import Any
 
 from flows.api.calls import checked_texts
 from flows.api.configuration import current_display
-from infra.displayed import plain_table, table
+from infra.console.displayed import plain_table, table
+from infra.console.progress import displayed, new_bar
 from infra.errors import UserError
-from infra.progress import displayed, new_bar
 from tasks.downstream.features.base import Prediction
 from tasks.finetune.predict import Given
 from tasks.finetune.predict import Predictor as BarePredictor

@@ -14,7 +14,7 @@ from typing import Any, Self
 import polars as pl
 
 from infra.artifacts import Artifact, ArtifactStore
-from infra.displayed import heading, paragraph, plain_table, shown_path, table
+from infra.console.displayed import heading, paragraph, plain_table, shown_path, table
 from infra.errors import UserError
 from infra.uses import use
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from flows.api.calls import checked_texts
 from flows.api.configuration import current_display
-from infra.displayed import plain_table, table
+from infra.console.displayed import plain_table, table
+from infra.console.progress import displayed, new_bar
 from infra.errors import UserError
-from infra.progress import displayed, new_bar
 from tasks.normalise.answers import Normalised
 from tasks.normalise.normaliser import Normaliser as BareNormaliser
 from tasks.normalise.normaliser import Progress

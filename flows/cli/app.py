@@ -32,11 +32,11 @@ from flows.cli.show import show
 from flows.cli.submit import submit
 from flows.cli.verbosity import set_verbosity
 from flows.cli.verify import verify
+from infra.console.json_log import VARIABLE, json_line
+from infra.console.printable import printable
+from infra.disk.private_files import private_files
 from infra.errors import UserError
 from infra.extras import explained
-from infra.json_log import VARIABLE, json_line
-from infra.printable import printable
-from infra.private_files import private_files
 from infra.program import COMMAND, as_called, program
 from infra.settings import store_root
 from infra.version import VERSION

@@ -42,7 +42,7 @@ def collect(
     """
     from flows.cli.stored.find import find_artifact, local_store
     from flows.cli.stored.garbage import find_garbage
-    from infra.printable import printable
+    from infra.console.printable import printable
     from infra.runs import read_runs
 
     store = local_store("gc")
@@ -108,8 +108,8 @@ def _count(number: int, name: str) -> str:
 def _delete(store: ArtifactStore, find: Callable[[], Garbage]) -> None:
     from flows.cli.stored.garbage import is_anything_built
     from infra.builds import discard, discard_partial
+    from infra.console.printable import printable
     from infra.errors import UserError
-    from infra.printable import printable
     from infra.runs import no_runs
 
     artifacts = tries = 0

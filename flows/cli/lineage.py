@@ -33,8 +33,8 @@ def lineage(
     from flows.cli.stored.picture import picture
     from infra.artifacts import ArtifactStore
     from infra.builds import explained
+    from infra.console.printable import printable
     from infra.errors import UserError
-    from infra.printable import printable
 
     found = find_artifact(artifact)
     tree = Lineage(ArtifactStore(found.store_root)).tree(found)

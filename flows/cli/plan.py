@@ -14,7 +14,7 @@ from flows.cli.running import load_quickly
 from flows.cli.verbosity import as_verbosely_as_asked
 from flows.cli.wording.figures import duration, megabytes
 from flows.cli.wording.text_table import text_table
-from infra.printable import printable
+from infra.console.printable import printable
 from infra.program import program
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from flows.catalogue import find
 from flows.cli.completing import flow_names, parameter_names
 from flows.cli.parameters import merge_parameters
 from flows.cli.running import run_entry
-from infra.printable import printable
+from infra.console.printable import printable
 
 Name = Annotated[
     str,

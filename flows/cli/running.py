@@ -59,7 +59,7 @@ def _call(entry: Entry, parameters: dict[str, Any], given: list[str]) -> Any:
 
 def _record_success(entry: Entry, recorder: Recorder, result: Any) -> None:
     from flows.cli.wording.ending import ending
-    from infra.progress import BestEffort
+    from infra.console.progress import BestEffort
     from infra.runs import Ended, now
 
     page, lines = "", list[str]()

@@ -23,7 +23,7 @@ def runs(
     YIWEN_HOME/.runs; those that a worker of a Prefect server carried out are on the server.
     """
     from flows.cli.stored.find import existing_store
-    from infra.printable import printable
+    from infra.console.printable import printable
     from infra.runs import read_runs
 
     store = existing_store()

@@ -32,7 +32,7 @@ def show(artifact: Which) -> None:
       python -m flows show train/3f2ab1c0
     """
     from flows.cli.stored.find import find_artifact
-    from infra.printable import printable
+    from infra.console.printable import printable
 
     print(printable("\n".join(_lines(find_artifact(artifact)))))
 

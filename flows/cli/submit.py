@@ -6,8 +6,8 @@ from flows.catalogue import find
 from flows.cli.parameters import fit_parameters, merge_parameters
 from flows.cli.run import Name, Params
 from flows.cli.running import load_quickly
+from infra.console.printable import printable
 from infra.errors import UserError
-from infra.printable import printable
 from infra.settings import prefect_server
 
 

@@ -17,7 +17,7 @@ def set_verbosity(level: int) -> None:
 @contextlib.contextmanager
 def as_verbosely_as_asked() -> Iterator[None]:
     """Show log and progress during the block as `-v` and `-q` ask."""
-    from infra.progress import displayed, shown_log  # with the progress bars, which --help can do without
+    from infra.console.progress import displayed, shown_log  # with the progress bars, which --help can do without
 
     level = _verbosity.get()
     with displayed("none" if level < 0 else "terminal"), shown_log("more" if level > 0 else "usual"):

@@ -31,8 +31,8 @@ def verify(
     """
     from flows.cli.stored.find import find_artifact
     from flows.cli.wording.figures import megabytes
+    from infra.console.printable import printable
     from infra.errors import DamagedArtifactError
-    from infra.printable import printable
 
     checked = size = damaged = 0
     for one in _all() if artifact is None else iter([find_artifact(artifact)]):

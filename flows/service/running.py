@@ -1,7 +1,7 @@
 """Start and stop: the socket is taken first, then engines are opened, then requests are accepted.
 
 SIGTERM and SIGHUP let requests in progress finish. Ctrl-C gives them `SECONDS_AFTER_INTERRUPT`. A second signal ends
-the process at once. What is left of it is cleaned up by the guard of infra/interruption.py, where there is one.
+the process at once. What is left of it is cleaned up by the guard of infra/console/interruption.py, where there is one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import uvicorn
 from flows.service.app import Service, create_app
 from flows.service.connection import connection_class
 from flows.service.settings import KEY_VARIABLE, ServiceSettings
+from infra.console.json_log import JsonFormatter, is_json
 from infra.errors import UserError
-from infra.json_log import JsonFormatter, is_json
 
 logger = logging.getLogger("yiwen.service")
 

@@ -28,7 +28,7 @@ import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
-from infra.locks import close_lock, open_lock
+from infra.disk.locks import close_lock, open_lock
 
 SECONDS_OF_WAITING = 60.0
 """After so long a process compiles for itself, whoever has the turn: the longest function takes a few seconds, and a

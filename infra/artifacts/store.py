@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from infra import schemas
 from infra.artifacts.checked_files import damaged, open_root, read_checked, shown
 from infra.artifacts.manifest import MANIFEST, FileRecord, Manifest, PartRecord
-from infra.displayed import heading, paragraph, shown_path
-from infra.displayed import table as table_of
+from infra.console.displayed import heading, paragraph, shown_path
+from infra.console.displayed import table as table_of
 from infra.errors import DamagedArtifactError, UserError
 
 

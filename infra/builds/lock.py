@@ -14,7 +14,7 @@ from pathlib import Path
 from infra.artifacts import ArtifactStore
 from infra.builds.disk_errors import explained
 from infra.builds.place import BuildPlace
-from infra.locks import close_lock, is_locked, open_lock
+from infra.disk.locks import close_lock, is_locked, open_lock
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from infra import schemas
 from infra.artifacts import ArtifactStore, PartRecord, store_explained
 from infra.builds.disk_errors import explained
 from infra.builds.place import BuildPlace, content_path, part_path, publish, put, staging_folder
-from infra.json_log import logged_as
-from infra.private_files import private_files
+from infra.console.json_log import logged_as
+from infra.disk.private_files import private_files
 from infra.usage import Usage, measure_usage
 
 MAX_EXCERPT = 200

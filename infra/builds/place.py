@@ -16,8 +16,8 @@ from pathlib import Path
 from infra.artifacts import Artifact, ArtifactStore, make_folder
 from infra.artifacts.manifest import MANIFEST
 from infra.builds.disk_errors import explained
+from infra.disk.private_files import private_files
 from infra.errors import UserError
-from infra.private_files import private_files
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from infra import builds
-from infra.progress import shown_log
+from infra.console.progress import shown_log
 
 ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """A worker has one core: with a thread for each core of the machine, workers would wait for one another. Arrow and

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from infra.disk.private_files import private_files
 from infra.errors import UserError
 from infra.place import FOLDER, INSTALLED
-from infra.private_files import private_files
 from infra.stack.processes import Process, ProcessFile, end, process
 from infra.stack.services import (
     BIN,

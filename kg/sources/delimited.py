@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from infra.disk.parquet_batches import ParquetBombError, parquet_batches
 from infra.errors import UserError
-from infra.parquet_batches import ParquetBombError, parquet_batches
 from kg.sources.source_triples import EXCERPT, EXTRA_FIELDS, REJECT_SCHEMA, SourceTriples, checked, with_types
 
 SUFFIXES = (".tsv", ".csv", ".parquet", ".jsonl")

@@ -18,7 +18,7 @@ import pyarrow as pa
 from infra import schemas
 from infra.artifacts import Part
 from infra.builds import PartWriter, open_scratch
-from infra.packed import unpacked
+from infra.disk.packed import unpacked
 from tasks.deduplicate.clusters import verified_clusters
 from tasks.deduplicate.compared import NAME
 from tasks.deduplicate.pairs import ends

@@ -23,7 +23,7 @@ import polars as pl
 import pyarrow as pa
 
 from infra.artifacts import Artifact, Part
-from infra.packed import packed
+from infra.disk.packed import packed
 from infra.stage import Output, stage
 from tasks.deduplicate.buckets import Bucket, WantedTexts, bucket_numbers, cluster_bucket, gather_texts
 from tasks.deduplicate.clusters import components

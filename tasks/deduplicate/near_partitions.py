@@ -25,7 +25,7 @@ import pyarrow as pa
 from infra import schemas
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
-from infra.packed import packed
+from infra.disk.packed import packed
 from infra.shuffle import Shuffle
 from infra.stage import Output
 from tasks.deduplicate.buckets import WantedTexts, bucket_numbers, gather_texts, gathered, write_bucket

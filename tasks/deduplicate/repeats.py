@@ -22,7 +22,7 @@ import pyarrow as pa
 from infra import schemas
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter, open_scratch
-from infra.packed import StoredBytes, packed
+from infra.disk.packed import StoredBytes, packed
 from infra.shuffle import Shuffle
 from infra.stage import Output
 from tasks.deduplicate.partitions import borders_of, partition_of, within_parts

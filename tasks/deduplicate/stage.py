@@ -22,7 +22,7 @@ from pydantic import Field
 
 from infra.artifacts import Artifact, Part
 from infra.builds import PartWriter
-from infra.packed import StoredBytes, packed, unpacked
+from infra.disk.packed import StoredBytes, packed, unpacked
 from infra.stage import Output, stage
 from tasks.deduplicate.near import near
 from tasks.deduplicate.pairs import candidates

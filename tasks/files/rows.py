@@ -21,9 +21,9 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from infra.disk.parquet_batches import ParquetBombError, open_parquet, parquet_batches
 from infra.errors import UserError
 from infra.limits import limits
-from infra.parquet_batches import ParquetBombError, open_parquet, parquet_batches
 from tasks.files.access import WatchedFile, is_local, watched
 from tasks.files.archives import member_blocks
 from tasks.files.columns import distinct_columns

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from infra.progress import BestEffort
+from infra.console.progress import BestEffort
 from infra.tracking import tracked, trackers
 
 

@@ -22,9 +22,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from infra.artifacts import Artifact, ArtifactStore, make_folder
+from infra.disk.private_files import private_files
 from infra.errors import DamagedArtifactError
 from infra.pages import render
-from infra.private_files import private_files
 
 TEMPLATE = Path(__file__).with_name("corpus_run.html.j2")
 PLACE = "<!-- this run -->"

@@ -30,10 +30,10 @@ from prefect.runtime import deployment
 from prefect.runtime import flow_run as current_run
 
 from infra.artifacts import Artifact
+from infra.console.json_log import JsonFormatter, is_json
+from infra.console.progress import BestEffort, StageProgress
 from infra.errors import UserError
-from infra.json_log import JsonFormatter, is_json
 from infra.notify import notify_failure
-from infra.progress import BestEffort, StageProgress
 from infra.stage import Stage, StageResult
 from infra.version import VERSION
 from tasks.runner.sentence import sentence

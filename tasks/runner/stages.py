@@ -12,7 +12,7 @@ from infra import stage as stages
 from infra.artifacts import Artifact, ArtifactStore
 from infra.cluster.executor import executor_for
 from infra.cluster.jobs import JobSite, job_site, run_as_job
-from infra.progress import StageProgress
+from infra.console.progress import StageProgress
 from infra.run_metrics import FlowMetrics, metrics_folder
 from infra.runs import begin_record, noted, recorded, recorded_flow
 from infra.settings import Settings, is_job_endpoint

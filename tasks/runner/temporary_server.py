@@ -16,7 +16,7 @@ from pathlib import Path
 from prefect.context import refresh_global_settings_context
 from prefect.settings import get_current_settings
 
-from infra.interruption import outlived_by_none
+from infra.console.interruption import outlived_by_none
 
 PASSWORDS = ("PREFECT_SERVER_API_AUTH_STRING", "PREFECT_API_AUTH_STRING")
 """Variables with the server's and its clients' password, as in name:password."""

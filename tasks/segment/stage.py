@@ -28,8 +28,8 @@ from pydantic import Field, field_validator, model_validator
 from infra import schemas
 from infra.arrays.batching import batches_of
 from infra.builds import PartWriter
+from infra.disk.packed import unpadded
 from infra.errors import UserError
-from infra.packed import unpadded
 from infra.stage import Output, StageParams, stage
 from models.tokenizer.corpus import CorpusTokenizer, corpus_tokenizer
 from tasks.documents import source_called

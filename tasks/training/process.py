@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from infra.artifacts import Artifact, ArtifactStore, local_folder
+from infra.disk.private_files import private_files
 from infra.errors import UserError
-from infra.private_files import private_files
 from models import objectives
 from models.continual import initialise_from
 from models.distributed import least_over_ranks

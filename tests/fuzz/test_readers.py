@@ -23,8 +23,8 @@ import pytest
 import zstandard
 from hypothesis import strategies as st
 
+from infra.console.printable import printable
 from infra.errors import UserError
-from infra.printable import printable
 from kg.sources import cmekg, delimited
 from kg.sources.neo4j import read_neo4j
 from kg.sources.rdf import read_ntriples

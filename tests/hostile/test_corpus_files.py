@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from infra.disk.parquet_batches import ParquetBombError, parquet_batches
 from infra.limits import VARIABLE
-from infra.parquet_batches import ParquetBombError, parquet_batches
 from tests.support.processes.limited import limited
 from tests.support.text.reading import ingested, jsonl, parquet, rejects, written, zipped
 from tests.support.text.stages import texts_of

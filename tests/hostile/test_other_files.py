@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from flows.cli import main
 from infra.artifacts import ArtifactStore
 from infra.builds import build as building
+from infra.console.printable import printable
+from infra.console.progress import shown_log
 from infra.errors import UserError
 from infra.limits import VARIABLE
-from infra.printable import printable
-from infra.progress import shown_log
 from infra.stage import StageParams, run, stage
 from kg.sources import cmekg, delimited
 from kg.sources.pickle_opcodes import misplaced

@@ -215,7 +215,7 @@ def test_columns_can_be_selected_and_unknown_name_errors_list_the_known(artifact
 
 READ = """
 import os, pickle, sys
-from infra.parquet_batches import parquet_batches
+from infra.disk.parquet_batches import parquet_batches
 def threads():
     return len(os.listdir("/proc/self/task"))
 part, file = pickle.load(sys.stdin.buffer)

@@ -70,7 +70,7 @@ def test_unreachable_server_does_not_stop_a_stage(
     monkeypatch.setattr(runner, "update_progress_artifact", create_or_update)
     monkeypatch.setattr(runner, "SECONDS_BETWEEN_UPDATES", 0.0)
     progress = runner._ProgressArtifact("train", "step")
-    with caplog.at_level(logging.WARNING, "infra.progress"):
+    with caplog.at_level(logging.WARNING, "infra.console.progress"):
         for done in range(1, 6):
             progress.update("train", done, 5)
     assert shown == [60.0, 100.0]

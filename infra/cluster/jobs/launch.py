@@ -24,10 +24,10 @@ from infra.cluster.copied_log import CopiedLog
 from infra.cluster.jobs.description import StageRun, own_code
 from infra.cluster.jobs.program import CLUSTER_FAILED, MARK, PROGRESS, USER_ERROR
 from infra.cluster.jobs.site import EndpointLostError, JobSite, JobState, TokenRefusedError
+from infra.console.progress import BestEffort
+from infra.disk.private_files import private_files
 from infra.errors import UserError
 from infra.place import module_name
-from infra.private_files import private_files
-from infra.progress import BestEffort
 from infra.stage import ProgressListener, Stage, StageInput, StageParams, StageResult
 
 logger = logging.getLogger(__name__)

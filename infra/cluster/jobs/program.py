@@ -25,9 +25,9 @@ from infra.artifacts import ArtifactStore, open_for_writing
 from infra.cluster import copied_log
 from infra.cluster.executor import executor_for
 from infra.cluster.jobs.description import StageRun
+from infra.console.progress import BestEffort, shown_log
+from infra.disk.private_files import private_files
 from infra.errors import KilledError, StoreLostError, UserError
-from infra.private_files import private_files
-from infra.progress import BestEffort, shown_log
 from infra.settings import JOB_VARIABLE, Settings, apply_defaults
 
 USER_ERROR = 2

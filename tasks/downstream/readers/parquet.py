@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from infra.disk.parquet_batches import ParquetBombError, parquet_batches
 from infra.errors import UserError
-from infra.parquet_batches import ParquetBombError, parquet_batches
 from tasks.downstream.spec import Row, Split
 
 SPLIT = "orig_split"

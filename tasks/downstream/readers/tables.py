@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from infra.disk.parquet_batches import ParquetBombError, parquet_batches
 from infra.errors import UserError
-from infra.parquet_batches import ParquetBombError, parquet_batches
 from tasks.downstream.readers.json import json_rows
 from tasks.downstream.readers.source_text import source_text
 from tasks.downstream.spec import Row

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from infra.progress import BestEffort
+from infra.console.progress import BestEffort
 from infra.stage import ProgressListener
 from tasks.training.launch.work import LongWork
 from tasks.training.metrics_log import MetricsText

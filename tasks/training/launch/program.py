@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from infra.artifacts import store_explained
+from infra.console.progress import StageProgress
+from infra.disk.private_files import private_files
 from infra.errors import UserError
-from infra.private_files import private_files
-from infra.progress import StageProgress
 from tasks.training.launch.ending import report_user_error
 from tasks.training.launch.follow import followed
 from tasks.training.launch.work import LongWork

@@ -6,7 +6,7 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from infra.progress import BestEffort
+from infra.console.progress import BestEffort
 from infra.tracking import Report, Tracker, is_tracked, tracked
 from tasks.training.launch.follow import RunFollower, watching
 from tasks.training.launch.work import LongWork

@@ -22,7 +22,7 @@ from flows.api.prediction import Predictions, Predictor
 from flows.api.results import Corpus
 from flows.api.terms import Normaliser
 from infra.artifacts import ArtifactStore
-from infra.displayed import marked, shown_path, table
+from infra.console.displayed import marked, shown_path, table
 from infra.errors import DamagedArtifactError
 from infra.settings import REPOSITORY
 from kg.graph import KnowledgeGraph

@@ -14,7 +14,7 @@ from numba.core.caching import FunctionCache
 
 from infra.arrays.code_points import code_points
 from infra.arrays.compiled import compiled
-from infra.locks import close_lock, is_locked, open_lock
+from infra.disk.locks import close_lock, is_locked, open_lock
 from infra.settings import REPOSITORY
 
 

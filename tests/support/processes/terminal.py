@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from infra.interruption import RUN_VARIABLE
+from infra.console.interruption import RUN_VARIABLE
 from infra.settings import REPOSITORY
 
 CTRL_C = b"\x03"

@@ -9,7 +9,7 @@ import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from infra.printable import printable
+from infra.console.printable import printable
 
 MOST_ROWS = 50
 """Rows of a table that are shown; the last line says how many more there are."""

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from tqdm import tqdm
 
-from infra.json_log import JsonFormatter, is_json, json_line
+from infra.console.json_log import JsonFormatter, is_json, json_line
+from infra.console.printable import printable
 from infra.place import PREFIX
-from infra.printable import printable
 from infra.program import as_called
 
 logger = logging.getLogger(__name__)

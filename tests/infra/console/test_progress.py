@@ -13,7 +13,7 @@ import termios
 
 import pytest
 
-from infra.progress import StageProgress, displayed, shown_log
+from infra.console.progress import StageProgress, displayed, shown_log
 
 
 def test_warnings_are_shown_once_and_information_of_ours_only(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,7 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
 ) -> None:
     with StageProgress("clean") as progress:
         progress.update("clean", 1, 1_200)
-        monkeypatch.setattr("infra.progress.SECONDS_BETWEEN_LINES", 0.0)
+        monkeypatch.setattr("infra.console.progress.SECONDS_BETWEEN_LINES", 0.0)
         progress.update("clean", 600, 1_200, "2 min left")
         progress.finish("clean: 1,200 documents")
     assert capsys.readouterr().err.splitlines() == ["clean: 600 of 1,200 parts, 2 min left", "clean: 1,200 documents"]
@@ -54,7 +54,7 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
 @pytest.mark.parametrize("columns", [0, 60])
 def test_terminal_without_columns_gets_lines_instead_of_an_invisible_bar(columns: int) -> None:
     script = (
-        "import infra.progress as progress\n"
+        "import infra.console.progress as progress\n"
         "progress.SECONDS_BETWEEN_LINES = -1.0\n"
         "with progress.StageProgress('train', 'step') as shown:\n"
         "    shown.update('train', 1, 2)\n"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from infra.console.json_log import JsonFormatter, is_json, logged_as
+from infra.console.progress import StageProgress, shown_log
 from infra.errors import UserError
-from infra.json_log import JsonFormatter, is_json, logged_as
-from infra.progress import StageProgress, shown_log
 from infra.settings import REPOSITORY
 
 RUN = """
@@ -22,7 +22,7 @@ import logging, os, sys
 from infra.artifacts import ArtifactStore
 from infra.builds import PartWriter
 from infra.cluster import processes
-from infra.progress import shown_log
+from infra.console.progress import shown_log
 from infra.runs import begin_record, recording
 from infra.stage import StageParams, run, stage
 
@@ -70,7 +70,7 @@ def test_lines_of_workers_name_run_stage_and_part(tmp_path: Path) -> None:
 def test_progress_and_errors_are_lines_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YIWEN_LOG", "json")
     monkeypatch.delenv("YIWEN_RUN", raising=False)
-    monkeypatch.setattr("infra.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("infra.console.progress.SECONDS_BETWEEN_LINES", 0.0)
     with shown_log(), StageProgress("clean") as progress:
         progress.update("clean", 3, 9)
         progress.finish("clean: 9 documents")

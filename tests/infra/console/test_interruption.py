@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from infra import interruption
+from infra.console import interruption
 from tests.support.processes.terminal import CTRL_C, SECONDS_TO_END, TerminalRun, wait_until_gone
 
 FAREWELL = "Interrupted. Run it again."
@@ -35,8 +35,8 @@ def started(body: str, **seconds: float) -> TerminalRun:
     """Start work under a guard, some of whose times, constants of its module, are others."""
     script = f"""
 import atexit, os, subprocess, sys, threading, time
-from infra import interruption
-from infra.interruption import run_interruptibly
+from infra.console import interruption
+from infra.console.interruption import run_interruptibly
 vars(interruption).update({seconds})
 def action():
  {body}
@@ -111,7 +111,7 @@ def test_children_do_not_outlive_it(number: signal.Signals) -> None:
 def test_ignored_signal_stays_ignored() -> None:
     """As under nohup: the terminal may close, and the run goes on."""
     script = "import signal; signal.signal(1, signal.SIG_IGN)\n" + (
-        "import os, time\nfrom infra.interruption import run_interruptibly\n"
+        "import os, time\nfrom infra.console.interruption import run_interruptibly\n"
         "def action():\n os.kill(os.getpid(), 1)\n time.sleep(1)\n return 7\nrun_interruptibly(action, 'no')\n"
     )
     with TerminalRun(["-c", script], {}) as run:

@@ -85,7 +85,7 @@ def outlived_by_none(mark: str) -> None:
         return
     own = dict(os.environ)
     os.environ[RUN_VARIABLE] = f"{os.getpid()}.{time.monotonic_ns()}"
-    code = "import sys; from infra.interruption import wait_and_end; wait_and_end(*sys.argv[1:])"
+    code = "import sys; from infra.console.interruption import wait_and_end; wait_and_end(*sys.argv[1:])"
     guard = subprocess.Popen(
         [sys.executable, "-c", code, f"{RUN_VARIABLE}={os.environ[RUN_VARIABLE]}", mark],
         env=own | {"PYTHONPATH": str(IMPORTED_FROM)},

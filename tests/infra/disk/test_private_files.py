@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from infra import builds
-from infra import private_files as module
 from infra.artifacts import ArtifactStore
 from infra.cluster import processes
-from infra.private_files import private_files
+from infra.disk import private_files as module
+from infra.disk.private_files import private_files
 from infra.stage import SerialExecutor, run
 from tests.support.processes.building import SampleParams, sample
 

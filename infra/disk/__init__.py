@@ -1,0 +1,1 @@
+"""Files on this machine: locks, private files, packed tables and Parquet read in batches."""
