@@ -3,18 +3,20 @@
 What counts as one is in `tasks/deidentify/kinds.py` and `tasks/deidentify/forms/names.py`, what becomes of it in
 `tasks/deidentify/operators.py`. Rules miss some
 identifiers: benchmarks/results has measured figures, and text that must not leak has to be checked by a person too.
-Time grows with the characters, memory with one part.
+Time grows with the characters, memory with one part. With the encoder a unit of work is a piece of a part.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from infra.arrays.batching import batches_of
@@ -32,6 +34,10 @@ from tasks.documents import document_id, meta_json, source_called, warn_of_absen
 
 DIALOGUE = "dialogue"
 """Source whose documents are turns, one per line."""
+
+
+CHARACTERS_AT_ONCE = 200_000
+"""Characters of a unit of work of the encoder, which reads them in some ten to sixty seconds."""
 
 
 class DeidentifyParams(StageParams):
@@ -122,12 +128,41 @@ class DeidentifyParams(StageParams):
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     warn_of_absent_sources("deidentify.sources", params.sources, inputs["documents"])
-    out.map(deidentify_part, inputs["documents"].parts("documents"), params)
+    parts = inputs["documents"].parts("documents")
+    if params.encoder:  # a part takes it many minutes: pieces of one show progress, and survive a kill
+        out.map(deidentify_rows, [rows for part in parts for rows in pieces_of(part)], params)
+    else:
+        out.map(deidentify_part, parts, params)
+
+
+class Rows(NamedTuple):
+    """Some rows of a part. A plain tuple: finished artifacts know their units by such keys."""
+
+    part: Part
+    start: int
+    end: int
+
+
+def pieces_of(part: Part) -> Iterator[Rows]:
+    """Yield the rows of a part in pieces of some `CHARACTERS_AT_ONCE`; a longer text is a piece of its own."""
+    ends = np.cumsum(pc.utf8_length(part.read(["text"])["text"]).to_numpy())
+    # A piece ends behind the row with which the characters pass a multiple.
+    passing = np.flatnonzero(np.diff(ends // CHARACTERS_AT_ONCE, prepend=0)) + 1
+    bounds = [0, *(end for end in passing.tolist() if end < part.rows), part.rows]
+    yield from (Rows(part, start, end) for start, end in itertools.pairwise(bounds))
 
 
 def deidentify_part(part: PartWriter, documents: Part, params: DeidentifyParams) -> None:
     """Treat one part. The counters hold types and numbers; nothing that was replaced is written anywhere."""
-    table = documents.read()
+    _treat_table(part, documents.read(), params)
+
+
+def deidentify_rows(part: PartWriter, rows: Rows, params: DeidentifyParams) -> None:
+    """Treat some rows of a part, as `deidentify_part` treats all of them."""
+    _treat_table(part, rows.part.read().slice(rows.start, rows.end - rows.start), params)
+
+
+def _treat_table(part: PartWriter, table: pa.Table, params: DeidentifyParams) -> None:
     part.count("documents_in", table.num_rows)
     columns = {name: table[name].to_pylist() for name in table.column_names}
     changed = 0

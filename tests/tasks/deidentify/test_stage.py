@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from hypothesis import strategies as st
 from infra.artifacts import Artifact, ArtifactStore
 from infra.builds import PartWriter
 from infra.stage import Output, StageParams, run, stage
+from tasks.deidentify import stage as stage_module
 from tasks.deidentify.kinds import MINIMAL, PLACEHOLDERS
 from tasks.deidentify.search.find import find_identifiers
-from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
+from tasks.deidentify.stage import DeidentifyParams, deidentify_documents, pieces_of
 from tasks.documents import document_id, make_document
 from tests.support.text.labelled_identifiers import LABELLED, read_marked, read_sentences, score
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
@@ -591,6 +593,29 @@ def test_stage_treats_title_text_and_meta_of_its_sources(store: ArtifactStore) -
         "replaced_record": 2,
         "replaced_qq": 1,
     }
+
+
+@pytest.mark.parametrize("characters", [1, 15, 40, 10_000])
+def test_the_encoder_treats_pieces_of_a_part_as_the_whole(
+    characters: int, store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_module, "CHARACTERS_AT_ONCE", characters)
+    cut = treated(store, encoder=True)
+    monkeypatch.setattr(stage_module, "CHARACTERS_AT_ONCE", 10**9)
+    whole = treated(ArtifactStore(tmp_path / "whole"), encoder=True)
+    assert cut.to_table("documents") == whole.to_table("documents")
+    assert cut.manifest.counters == whole.manifest.counters
+    monkeypatch.setattr(stage_module, "CHARACTERS_AT_ONCE", characters)
+    given = run(given_rows, store, GivenParams(rows=ROWS), {}).artifact.parts("documents")
+    assert len(cut.parts("documents")) == sum(len(list(pieces_of(part))) for part in given)
+    for part in given:
+        lengths = [len(text) for text in part.read(["text"])["text"].to_pylist()]
+        pieces = list(pieces_of(part))
+        assert [piece.start for piece in pieces] == [0, *(piece.end for piece in pieces[:-1])]
+        assert pieces[-1].end == part.rows
+        for piece in pieces:
+            assert sum(lengths[piece.start : piece.end - 1]) <= characters  # the row that passes it is the last
+        assert len(pieces) == part.rows if characters == 1 else len(pieces) == 1 or characters < sum(lengths)
 
 
 MARKED = (
