@@ -110,7 +110,8 @@ def in_workers(folder: Path, corpora: Corpora) -> AtWork:
 
 def on_private_ray(folder: Path, corpora: Corpora) -> AtWork:
     """At work in tasks of a private Ray."""
-    started = Started(folder, "corpus/refresh", [f"corpus={corpora.many}"], YIWEN_WORKERS="2", YIWEN_EXECUTOR="ray")
+    given = {"YIWEN_WORKERS": "2", "YIWEN_EXECUTOR": "ray", "RAY_raylet_start_wait_time_s": "300"}  # it is busy here
+    started = Started(folder, "corpus/refresh", [f"corpus={corpora.many}"], **given)
     return started, lambda: workers(started.run, "ray::run_unit")
 
 
@@ -181,7 +182,8 @@ def test_sigterm_ends_a_run_and_it_resumes(tmp_path: Path, corpora: Corpora) -> 
         assert RESUME.format(home=started.home) in run.shown
     again, _ = in_workers(tmp_path, corpora)
     with again.run as run:
-        run.wait_until(lambda: "ingest: reused" in run.shown)
+        # A slow machine had shown "ingest: 9 of 47 parts" when it was stopped.
+        run.wait_until(lambda: "ingest: reused" in run.shown or "parts were finished by an earlier run" in run.shown)
 
 
 def test_a_killed_training_says_where_it_goes_on(tmp_path: Path, corpora: Corpora) -> None:
