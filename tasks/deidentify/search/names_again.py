@@ -15,6 +15,7 @@ import rjieba
 
 from tasks.deidentify.forms.identifier import Identifier, Span, mentions
 from tasks.deidentify.forms.names import GIVEN, is_wordlike, surname_length
+from tasks.deidentify.forms.places import words
 
 # matches: " ", "\u3000", "\n"
 # not: "王", ""
@@ -29,10 +30,16 @@ _BEFORE, _BEHIND = "老小", "总工哥姐叔婶某"
 # matches: "王伟", "阿依古丽·买买提"
 # not: "王", "李某"
 _PLAIN_NAME = re.compile(r"[\u4e00-\u9fff·]{2,20}(?<!某)\Z")
-# A doubled character is hardly a word where it was found to be a name.
 # matches: "佳佳", "小宝", "铁蛋", "二妞"
 # not: "高明", "安静"
 _PET_NAME = re.compile(r"(.)\1\Z|[小阿][\u4e00-\u9fff]\Z|[\u4e00-\u9fff][蛋娃妞丫崽宝]\Z")
+_NO_PET_NAMES = frozenset(
+    words(
+        "小孩 小弟 小妹 小心 常常 天天 慢慢 渐渐 姐姐 弟弟 妹妹 叔叔 宝宝 娃娃 清清 女娃 男娃 小娃 珠宝 "
+        "鸡蛋 鸭蛋 鹅蛋 皮蛋"
+    )
+)
+"""Words of the same form: one that was taken for a name by mistake must not take the others along."""
 # matches: "病", "a"
 # not: "，"
 _WORD_GOES_ON = re.compile(r"[\u4e00-\u9fffA-Za-z]")
@@ -74,8 +81,15 @@ def _is_whole(name: str) -> bool:
     What children and friends are called is searched for although the dictionary may hold it: 铁蛋, 佳佳.
     """
     name = _unpadded(name)
-    is_word = len(name) == 2 and rjieba.has_word(name) and not _PET_NAME.match(name)
+    is_word = len(name) == 2 and rjieba.has_word(name) and not _is_pet_name(name)
     return bool(_PLAIN_NAME.match(name)) and not is_word
+
+
+def _is_pet_name(name: str) -> bool:
+    """Return True for 佳佳, 小宝 and 铁蛋, but not for 小腿, 阵阵 and 鸡蛋."""
+    if not _PET_NAME.match(name) or name in _NO_PET_NAMES:
+        return False
+    return name[1] in "蛋娃妞丫崽宝" or GIVEN.issuperset(name)
 
 
 @functools.lru_cache(maxsize=4096)  # a text is searched several times with the same names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tasks.deidentify.search.names_again import names_again
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling
 from tests.support.text.rules_alone import deidentify
 
@@ -37,6 +38,12 @@ def test_words_with_the_same_characters_stay(text: str) -> None:
 
 def test_a_name_that_is_a_word_is_not_looked_for_again() -> None:
     assert deidentify("姓名：安静\n病房安静，高峰浓度")[0] == "姓名：〔姓名〕\n病房安静，高峰浓度"
+
+
+@pytest.mark.parametrize("word", ["小腿", "阵阵", "妈妈", "宝宝", "鸡蛋", "小心"])
+def test_a_word_that_was_taken_for_a_name_takes_no_others_along(word: str) -> None:
+    assert names_again(f"诉{word}不适", {word}) == []
+    assert [one.rule for one in names_again("诉佳佳不适", {word, "佳佳"})] == ["found before"]
 
 
 def test_hundreds_of_names_are_all_found_again_in_linear_time() -> None:
