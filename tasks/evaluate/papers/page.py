@@ -44,7 +44,7 @@ class PapersPageParams(StageParams):
     notes: tuple[str, ...] = Field(default=(), description="Sentences about data and limits above the tables.")
 
 
-@stage(name="papers_page", version=2, params=PapersPageParams)
+@stage(name="papers_page", version=3, params=PapersPageParams)
 def papers_page(inputs: Mapping[str, Artifact], params: PapersPageParams, out: Output) -> None:
     """Tabulate the inputs: `run_<model>` of the stage `train`, `cell_<name>` of `papers_cell`."""
     scores = {cell: read_cell(inputs[CELL + cell.name]) for cell in params.cells if CELL + cell.name in inputs}

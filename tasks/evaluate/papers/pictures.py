@@ -43,8 +43,11 @@ def over_time(scores: Mapping[Cell, CellScores], tasks: Sequence[str], path: Pat
             floor = scores.get(Cell(RANDOM, name, size))
             for start in FOLLOWED:
                 found = {share: scores.get(Cell(start, name, size, share)) for share in MILESTONES}
-                found |= {0.0: floor, 1.0: scores.get(Cell(start, name, size))}
+                found |= {1.0: scores.get(Cell(start, name, size))}
                 points = sorted((share, own) for share, own in found.items() if own is not None)
+                if not points:
+                    continue  # the floor alone is no line of a model
+                points = [(0.0, floor), *points] if floor is not None else points
                 _line(panel, [share for share, _ in points], [own for _, own in points], start)
         panel.set(xlabel="share of pre-training", title=task(name).title)
     _save(panels, path)

@@ -39,5 +39,12 @@ def test_share_of_pre_training_begins_at_the_floor(drawn: list[Any], tmp_path: P
     cells = {Cell("random", "cmedtc", 300): scores("cmedtc"), Cell("bert", "cmedtc", 300): scores("cmedtc")}
     cells |= {Cell("bert", "cmedtc", 300, 0.25): scores("cmedtc")}
     over_time(cells, ("cmedtc",), tmp_path / "x.png")
-    (line, *_) = drawn[0].axes[0].lines
+    (line,) = drawn[0].axes[0].lines  # eHealth was not run
     assert line.get_xdata().tolist() == [0.0, 0.25, 1.0]
+
+
+def test_models_are_drawn_without_a_floor_too(drawn: list[Any], tmp_path: Path) -> None:
+    cells = {Cell("ehealth", "cmedtc", 300, share): scores("cmedtc") for share in (0.5, 0.25)}
+    over_time(cells, ("cmedtc",), tmp_path / "x.png")
+    (line,) = drawn[0].axes[0].lines
+    assert line.get_xdata().tolist() == [0.25, 0.5] and line.get_label() == "eHealth"
