@@ -255,6 +255,10 @@ class Output:
         """Counters of the stage and of its finished units so far."""
         return self._build.total_counters()
 
+    def log_resumption(self, place: str) -> None:
+        """Log where a stage that does not use `map` resumes the work of a killed run, such as "after step 500"."""
+        logger.info("%s: resumes %s", self._name, place)
+
     @property
     def _name(self) -> str:
         return self._work.name

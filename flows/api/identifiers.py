@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 from infra.console.displayed import marked, table
 from infra.errors import UserError
 from infra.keywords import explained_keywords
-from tasks.deidentify.explain import explain
+from tasks.deidentify.explain import counts_of, explain
 from tasks.deidentify.forms.identifier import PROFILES, Profile
 from tasks.deidentify.operators import Operator
 from tasks.deidentify.plan import make_plan
@@ -22,7 +21,7 @@ _PLACEHOLDER = re.compile("〔[^〔〕]{1,40}〕")
 
 
 class Place(NamedTuple):
-    """Where an identifier was: characters `start` to `end`, exclusive, of the text given. It is not repeated here."""
+    """Place of an identifier in the text given: characters `start` to `end`, exclusive, without what was there."""
 
     start: int
     end: int
@@ -84,5 +83,6 @@ def deidentify(
     own: Any = None if rules is None else read_rules(Path(rules))
     plan = make_plan(profile, kinds, operator, operators, own, recogniser, encoder)
     treated, found = explain(text, plan, scope)
-    counts = Counter(one.kind for one in found)
-    return Deidentified(treated, dict(counts), tuple(Place(f.start, f.end, f.kind, f.rule, f.becomes) for f in found))
+    return Deidentified(
+        treated, counts_of(found), tuple(Place(f.start, f.end, f.kind, f.rule, f.becomes) for f in found)
+    )

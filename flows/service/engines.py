@@ -7,7 +7,6 @@ sums of floats depend on the shape of a batch. So each record passes through a m
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -224,12 +223,12 @@ class Deidentifying:
 
     def answers(self, items: Sequence[tuple[str, bool]]) -> Iterator[bytes]:
         from tasks.deidentify import deidentify
-        from tasks.deidentify.explain import explain
+        from tasks.deidentify.explain import counts_of, explain
 
         for text, wanted in items:
             if wanted:
                 treated, reasons = explain(text, self._plan)
-                yield to_bytes(deidentified_value(treated, dict(Counter(one.kind for one in reasons)), reasons))
+                yield to_bytes(deidentified_value(treated, counts_of(reasons), reasons))
             else:
                 yield to_bytes(deidentified_value(*deidentify(text, self._plan), None))
 

@@ -1,1 +1,1 @@
-"""What a run shows: progress, log lines, text that a terminal or a notebook may show, and Ctrl-C."""
+"""Terminal and notebook of a run: progress, log lines, text made safe to show, and Ctrl-C."""

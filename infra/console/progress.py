@@ -25,10 +25,7 @@ logger = logging.getLogger(__name__)
 SECONDS_BETWEEN_LINES = 30.0
 """Time between two progress lines where standard error is not a terminal."""
 
-TALKATIVE = (
-    "flows",
-    *(PREFIX + name for name in ("infra.stage", "infra.builds", "infra.cluster.jobs", "tasks.pretrain.train")),
-)
+TALKATIVE = ("flows", *(PREFIX + name for name in ("infra.stage", "infra.builds", "infra.cluster.jobs")))
 """Loggers whose INFO lines the console shows; the others start at WARNING. What a training process prints, for example,
 is in its own log file."""
 

@@ -6,6 +6,7 @@ Time grows with the characters, memory with the text.
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -36,6 +37,11 @@ def explain(text: str, plan: Plan, scope: str = "") -> tuple[str, list[Explained
     ]
     treated: str = treatment.finished(marked)
     return treated, found
+
+
+def counts_of(found: Sequence[Explained]) -> dict[str, int]:
+    """Return the number of identifiers of each kind that occurs."""
+    return dict(Counter(one.kind for one in found))
 
 
 def explained_lines(found: list[Explained], plan: Plan) -> Iterator[str]:

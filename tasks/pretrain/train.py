@@ -11,7 +11,6 @@ never with the corpus.
 
 from __future__ import annotations
 
-import logging
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -33,8 +32,6 @@ from tasks.training.launch import launch
 from tasks.training.metrics_log import STEP, TensorBoardLog, read_metrics, read_steps
 from tasks.training.run_spec import RunSpec, unit_of
 from tasks.training.sources import EXAMPLES, recorded
-
-logger = logging.getLogger(__name__)
 
 WITHOUT_ROWS = frozenset({"vocabulary", "init"})
 """Inputs that no task reads rows from."""
@@ -64,7 +61,7 @@ def train(inputs: Mapping[str, Any], params: TrainParams, out: Output) -> None:
     check_resources(spec, rows, resources)
     earlier = Checkpoints(spec.storage, spec.name).records()
     if earlier:
-        logger.info("An earlier run of this training was stopped; it goes on behind step %s.", f"{earlier[-1].step:,}")
+        out.log_resumption(f"from its checkpoint after step {earlier[-1].step:,}")
     launch(spec, out.on_progress)
     _keep_result(spec, out)
 

@@ -1,1 +1,1 @@
-"""What identifiers look like: names, numbers, dates, addresses and institutions, and what stands beside them."""
+"""Forms of identifiers: names, numbers, dates, addresses and institutions, and the words beside them."""

@@ -1,1 +1,1 @@
-"""The search of a text for identifiers: by kinds, then for names that no cue announces, and those found before."""
+"""Search of a text for identifiers: by kind, then for names without a cue, and for names found before."""
