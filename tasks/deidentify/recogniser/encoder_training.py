@@ -2,8 +2,9 @@
 
     python -m tasks.deidentify.recogniser.encoder_training --data DATA --labelled LINES.jsonl --encoder FOLDER
 
-FOLDER is a model as `pretrain/bert-mini` exports it; DATA and LINES are those of training.py. Characters of names are
-often hidden or drawn anew, so that what stands around them counts. Matrices are rounded to 8 bits with a scale a row.
+FOLDER is a model as `pretrain/bert-mini` exports it, or an `encoder.npz`, which is then trained further: on lines of
+your own, say. DATA and LINES are those of training.py. Characters of names are often hidden or drawn anew, so that what
+stands around them counts. Matrices are rounded to 8 bits with a scale a row.
 Equal inputs and seeds give equal weights on one machine with one thread. Time grows with the lines times epochs; memory
 holds all lines.
 """
@@ -20,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import RoFormerModel
+from transformers import RoFormerConfig, RoFormerModel
 
 from tasks.deidentify.recogniser.archive import write_arrays
 from tasks.deidentify.recogniser.drawing import Drawing, Line
-from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, rows_of
+from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, rows_of, unrounded
 from tasks.deidentify.recogniser.labels import LABELS, OUTSIDE, mark_span
 from tasks.deidentify.recogniser.tokens import shortened
 from tasks.deidentify.recogniser.training import add_labelled, read_all_labelled, read_source
@@ -69,7 +70,9 @@ def main() -> None:
     """Train and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder of the public sources")
-    parser.add_argument("--encoder", type=Path, required=True, help="folder of the pre-trained model")
+    parser.add_argument(
+        "--encoder", type=Path, required=True, help="folder of the pre-trained model, or weights to train further"
+    )
     add_labelled(parser)
     parser.add_argument("--lines", type=int, default=300_000, help="lines that are drawn")
     parser.add_argument("--epochs", type=int, default=1)
@@ -90,10 +93,13 @@ def main() -> None:
     drawing = Drawing(source, options.seed)
     lines = [drawing.line() for _ in range(options.lines)]
     print(f"{len(source.sentences)} sentences, {len(labelled)} labelled lines", flush=True)
-    words = (options.encoder / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    characters = characters_of(words, lines)
     torch.manual_seed(options.seed)
-    tagger, heads = started(options.encoder, words, characters, options.layers)
+    if options.encoder.is_dir():
+        words = (options.encoder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+        characters = characters_of(words, lines)
+        tagger, heads = started(options.encoder, words, characters, options.layers)
+    else:
+        tagger, characters, heads = resumed(options.encoder)
     examples = [example_of(line, characters) for line in lines]
     train(tagger, examples, options)
     arrays = arrays_of(tagger, characters, heads)
@@ -126,6 +132,28 @@ def started(folder: Path, words: Sequence[str], characters: np.ndarray, layers: 
     held = held + 0.01 * torch.randn(held.shape)
     model.embeddings.word_embeddings = nn.Embedding.from_pretrained(held, freeze=False)
     return Tagger(model, model.config.hidden_size), model.config.num_attention_heads
+
+
+def resumed(file: Path) -> tuple[Tagger, np.ndarray, int]:
+    """Return the tagger of a file of weights, its characters and the number of its heads."""
+    with np.load(file) as held:
+        arrays = dict(held)
+    heads, rows = int(arrays["heads"]), len(arrays["embeddings"])
+    many, width = arrays["layers.0.up"].shape
+    layers = sum(name.endswith(".query") for name in arrays)
+    config = RoFormerConfig(
+        vocab_size=rows, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=many,
+        type_vocab_size=1, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    tagger = Tagger(RoFormerModel(config), width)
+    with torch.no_grad():
+        embeddings = tagger.encoder.embeddings
+        embeddings.word_embeddings.weight.copy_(torch.from_numpy(unrounded(arrays, "embeddings")))
+        embeddings.token_type_embeddings.weight.zero_()  # those of the file hold them already
+        for name, module in _parts(tagger).items():
+            module.weight.copy_(torch.from_numpy(unrounded(arrays, name)))
+            module.bias.copy_(torch.from_numpy(unrounded(arrays, f"{name}.bias")))
+    return tagger, arrays["characters"], heads
 
 
 def example_of(line: Line, characters: np.ndarray) -> Example:
@@ -204,26 +232,28 @@ def _blurred(rows: np.ndarray, share: np.ndarray, rng: np.random.Generator, many
 
 def arrays_of(tagger: Tagger, characters: np.ndarray, heads: int) -> dict[str, np.ndarray]:
     """Return what `Encoder` reads: matrices of 8 bits with a scale a row, vectors as float32."""
-    model = tagger.encoder
-    embeddings = model.embeddings
+    embeddings = tagger.encoder.embeddings
     words = embeddings.word_embeddings.weight + embeddings.token_type_embeddings.weight[0]
-    parts: dict[str, tuple[Tensor, Tensor]] = {
-        "embeddings_norm": (embeddings.LayerNorm.weight, embeddings.LayerNorm.bias),
-        "head": (tagger.head.weight, tagger.head.bias),
-    }
-    for number, layer in enumerate(model.encoder.layer):
+    arrays = {"characters": characters, "heads": np.array(heads), **_rounded("embeddings", words)}
+    for name, module in _parts(tagger).items():
+        weight = module.weight
+        arrays |= _rounded(name, weight) if weight.ndim == 2 else {name: weight.detach().numpy()}
+        arrays[f"{name}.bias"] = module.bias.detach().numpy()
+    return arrays
+
+
+def _parts(tagger: Tagger) -> dict[str, Any]:
+    """Return the modules with a weight and a bias, by their names in a file of weights."""
+    parts = {"embeddings_norm": tagger.encoder.embeddings.LayerNorm, "head": tagger.head}
+    for number, layer in enumerate(tagger.encoder.encoder.layer):
         attention = layer.attention
         for name, module in {
             "query": attention.self.query, "key": attention.self.key, "value": attention.self.value,
             "output": attention.output.dense, "attention_norm": attention.output.LayerNorm,
             "up": layer.intermediate.dense, "down": layer.output.dense, "norm": layer.output.LayerNorm,
         }.items():  # fmt: skip
-            parts[f"layers.{number}.{name}"] = module.weight, module.bias
-    arrays = {"characters": characters, "heads": np.array(heads), **_rounded("embeddings", words)}
-    for name, (weight, bias) in parts.items():
-        arrays |= _rounded(name, weight) if weight.ndim == 2 else {name: weight.detach().numpy()}
-        arrays[f"{name}.bias"] = bias.detach().numpy()
-    return arrays
+            parts[f"layers.{number}.{name}"] = module
+    return parts
 
 
 def _rounded(name: str, weight: Tensor) -> dict[str, np.ndarray]:

@@ -27,6 +27,7 @@ from tasks.deidentify.recogniser.encoder_training import (
     arrays_of,
     characters_of,
     example_of,
+    resumed,
     started,
     train,
 )
@@ -114,6 +115,23 @@ def test_capitals_begin_as_their_small_letters(tmp_path: Path) -> None:
     held = tagger.encoder.embeddings.word_embeddings.weight.detach()
     small, capital, other = (held[rows_of(one, characters)[0]] for one in "aA王")
     assert (small - capital).abs().max() < 0.1 < (small - other).abs().max()
+
+
+def test_weights_that_are_trained_further_begin_as_they_were(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    first, _ = started(saved(tmp_path), WORDS, characters, layers=2)
+    with torch.no_grad():
+        for each in first.parameters():  # norms and biases too, which begin as ones and zeros
+            each.add_(0.1 * torch.randn(each.shape))
+    write_arrays(tmp_path / "encoder.npz", arrays_with(first, characters))
+    again, held, heads = resumed(tmp_path / "encoder.npz")
+    assert (held.tolist(), heads) == (characters.tolist(), 4)
+    before, after = (Encoder(arrays_with(each, characters)) for each in (first, again))
+    np.testing.assert_allclose(after.scores("患者王某，头痛。"), before.scores("患者王某，头痛。"), atol=1e-4)
+    rows = torch.from_numpy(rows_of("患者王某，头痛。", characters))[None]
+    with torch.no_grad():  # what is trained is what the file says, the embeddings of the segment included
+        scores = torch.log_softmax(again(rows, torch.ones_like(rows)), -1)[0].numpy()
+    np.testing.assert_allclose(scores, before.scores("患者王某，头痛。"), atol=2e-4)
 
 
 def test_labels_form_spans_and_cost_takes_them_away(tmp_path: Path) -> None:
