@@ -14,12 +14,12 @@ from tasks.downstream.catalogue import task
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.normalise.answers import read_own_names
-from tasks.normalise.everyday_names import NAMES
 from tasks.normalise.index import candidate_index
 from tasks.normalise.params import TASK
 from tasks.normalise.publish import ALIAS, publish_terms
-from tasks.normalise.query_settings import local_table, query_tables, read_rules
-from tasks.normalise.terminology import terminology
+from tasks.normalise.queries.settings import local_table, query_tables, read_rules
+from tasks.normalise.terms.everyday_names import NAMES
+from tasks.normalise.terms.terminology import terminology
 from tasks.retrieve.server_index import check_name
 from tasks.runner import flow, stage_runner
 

@@ -11,7 +11,7 @@ from kg.sources import cmekg
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
 from tasks.normalise.meaning.params import NameVectorsParams
-from tasks.normalise.terminology import TerminologyParams, terminology
+from tasks.normalise.terms.terminology import TerminologyParams, terminology
 from tasks.retrieve.fusion import WEIGHT
 from tasks.runner import flow, stage_runner
 

@@ -15,8 +15,8 @@ from infra.errors import UserError
 from kg.sources import cmekg
 from tasks.files.raw_input import RawInput
 from tasks.finetune.inputs import ModelFolder
-from tasks.normalise.everyday_names import NAMES
-from tasks.normalise.terminology import terminology
+from tasks.normalise.terms.everyday_names import NAMES
+from tasks.normalise.terms.terminology import terminology
 from tasks.runner import StageRunner, flow, stage_runner
 
 SETTINGS = (TermEncoderRecipe,)

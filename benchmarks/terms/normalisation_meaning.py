@@ -34,7 +34,7 @@ from tasks.normalise.benchmark import Mention
 from tasks.normalise.benchmark_stages import JUDGED, queries_of
 from tasks.normalise.meaning.encoder import NameEncoder
 from tasks.normalise.normaliser import Retrieval
-from tasks.normalise.terminology import entries_of
+from tasks.normalise.terms.terminology import entries_of
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import EmbeddedIndex

@@ -35,10 +35,10 @@ from tasks.downstream.task_data import TaskData
 from tasks.finetune.inputs import ModelFolder
 from tasks.finetune.params import Resources
 from tasks.metrics.scores import normalisation_f1, recall_at_k
-from tasks.normalise.decision import TermDecision, tune_decision
 from tasks.normalise.normaliser import INDEX, MODEL, Normaliser, Retrieval, load_ranker, write_decision
 from tasks.normalise.params import NormaliserParams
-from tasks.normalise.ranker_training import train_ranker
+from tasks.normalise.ranking.decision import TermDecision, tune_decision
+from tasks.normalise.ranking.training import train_ranker
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import EmbeddedIndex

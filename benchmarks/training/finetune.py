@@ -184,7 +184,7 @@ def train_theirs(data: Data, rows: Sequence[int], strategy: str) -> Spent:
 
 
 def infer_ours(data: Data, rows: Sequence[int], precision: str = "fp32") -> Spent:
-    """From text to probabilities by models/inference.py; keeps freed memory as tasks/finetune/predict_file.py does."""
+    """From text to probabilities by models/inference.py; keeps freed memory as prediction/file.py does."""
     model = our_model(data, 0)
     keep_freed_memory()
     try:

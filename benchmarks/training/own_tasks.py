@@ -25,7 +25,7 @@ from infra.artifacts import ArtifactStore
 from infra.settings import store_root
 from tasks.downstream.catalogue import task
 from tasks.downstream.readers.read import read_split
-from tasks.finetune.prediction_rows import marked
+from tasks.finetune.prediction.rows import marked
 
 SPLITS = {"train": "训练", "dev": "验证", "test": "测试"}
 

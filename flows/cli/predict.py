@@ -42,7 +42,7 @@ def predict(
     from tqdm import tqdm
 
     from tasks.finetune.predict import Predictor
-    from tasks.finetune.predict_file import predict_file
+    from tasks.finetune.prediction.file import predict_file
 
     target = output or input.with_name(f"{input.stem}.predictions.jsonl")
     predictor = Predictor(model, device, knowledge=knowledge)

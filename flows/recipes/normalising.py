@@ -11,7 +11,7 @@ from flows.recipes.loading import checked, overlaid
 from tasks.normalise.index import CandidateIndexParams
 from tasks.normalise.meaning.params import NameEncoderParams, NameVectorsParams, SynonymPairsParams
 from tasks.normalise.params import NormaliserParams, TermMappingParams
-from tasks.normalise.terminology import TerminologyParams
+from tasks.normalise.terms.terminology import TerminologyParams
 
 
 class NormaliseRecipe(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tasks.finetune.prediction_rows import answer_to_value, to_json
+from tasks.finetune.prediction.rows import answer_to_value, to_json
 
 if TYPE_CHECKING:  # a worker loads what its own engine needs, and no more
     from tasks.deidentify.explain import Explained

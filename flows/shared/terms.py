@@ -10,9 +10,9 @@ from flows.shared.graphs import GraphSource, fused
 from infra.artifacts import Artifact
 from kg.sources import icd10
 from tasks.files.raw_input import RawInput
-from tasks.normalise.term_list import check_term_list
-from tasks.normalise.terminology import TerminologyParams
-from tasks.normalise.text_synonyms import TextSynonymsParams, text_synonyms
+from tasks.normalise.terms.term_list import check_term_list
+from tasks.normalise.terms.terminology import TerminologyParams
+from tasks.normalise.terms.text_synonyms import TextSynonymsParams, text_synonyms
 from tasks.runner import StageRunner
 
 

@@ -8,7 +8,7 @@ from tasks.downstream.evaluation import score_text
 from tasks.downstream.records import Kind
 from tasks.downstream.scoring import Scored
 from tasks.downstream.spec import TaskSpec
-from tasks.finetune.result import TrialResult
+from tasks.finetune.trials.result import TrialResult
 from tasks.training.front_matter import Measured, with_front_matter
 
 _FOLDER = "path/to/this/folder"

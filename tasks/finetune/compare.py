@@ -14,7 +14,7 @@ from infra.errors import UserError
 from tasks.downstream.catalogue import task
 from tasks.downstream.records import Kind, Record
 from tasks.downstream.scoring import compare_answers
-from tasks.finetune.prediction_rows import answer_from_json
+from tasks.finetune.prediction.rows import answer_from_json
 
 RUNS: Mapping[str, str] = {"finetune": "a run of fine-tuning", "normaliser": "a trained normaliser"}
 """Stages whose artifacts have answers and scores, and a name for one in messages."""

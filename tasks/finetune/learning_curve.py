@@ -21,13 +21,13 @@ from infra.errors import UserError
 from infra.stage import Output, stage
 from tasks.downstream.own import task_in
 from tasks.downstream.task_data import load_task_data
-from tasks.finetune.grid import Progress, run_trials
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.params import FinetuneParams
-from tasks.finetune.result import DIVERGED
-from tasks.finetune.scores import TRIALS
 from tasks.finetune.stage import make_trials
-from tasks.finetune.task_trial import TaskTrial
+from tasks.finetune.trials.grid import Progress, run_trials
+from tasks.finetune.trials.result import DIVERGED
+from tasks.finetune.trials.scores import TRIALS
+from tasks.finetune.trials.task_trial import TaskTrial
 
 CURVE = "curve.json"
 

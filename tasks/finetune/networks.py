@@ -37,14 +37,14 @@ from tasks.downstream.scoring import score
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import TaskData, load_task_data
 from tasks.finetune.card import write_finetune_card
-from tasks.finetune.grid import best_run, run_trials
-from tasks.finetune.model import attach_states, load_start
 from tasks.finetune.params import NetworksParams
 from tasks.finetune.precision_recall import precision_recall
-from tasks.finetune.result import DIVERGED, TrialResult, fetch_model
 from tasks.finetune.saved_model import load_task_model
 from tasks.finetune.stage import make_trials
-from tasks.finetune.task_trial import TaskTrial, check_trials
+from tasks.finetune.trials.grid import best_run, run_trials
+from tasks.finetune.trials.model import attach_states, load_start
+from tasks.finetune.trials.result import DIVERGED, TrialResult, fetch_model
+from tasks.finetune.trials.task_trial import TaskTrial, check_trials
 
 logger = logging.getLogger(__name__)
 

@@ -89,7 +89,7 @@ class TuningParams(StageParams):
         )
 
     def runs(self, spec: TaskSpec) -> list[dict[str, Any]]:
-        """Return the fields of `tasks.finetune.trial.Trial` that follow from these parameters, for each trial.
+        """Return the fields of `tasks.finetune.trials.trial.Trial` that follow from these parameters, for each trial.
 
         The seeds of a setting follow each other.
         """

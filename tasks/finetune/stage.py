@@ -32,16 +32,16 @@ from tasks.downstream.spec import TaskSpec
 from tasks.downstream.submission import write_submission
 from tasks.downstream.task_data import load_task_data
 from tasks.finetune.card import write_finetune_card
-from tasks.finetune.grid import best_run, run_trials
 from tasks.finetune.inputs import ModelFolder, TaskFiles
-from tasks.finetune.model import attach_states
 from tasks.finetune.params import FinetuneParams
-from tasks.finetune.prediction_rows import answer_to_json
-from tasks.finetune.result import MODEL, fetch_model
+from tasks.finetune.prediction.rows import answer_to_json
 from tasks.finetune.saved_model import SavedModel, load_task_model
-from tasks.finetune.scores import TRIALS, count_trials, score_row, trial_rows, trials_json
-from tasks.finetune.task_trial import TaskTrial, check_trials
-from tasks.finetune.tracked import track_trials
+from tasks.finetune.trials.grid import best_run, run_trials
+from tasks.finetune.trials.model import attach_states
+from tasks.finetune.trials.result import MODEL, fetch_model
+from tasks.finetune.trials.scores import TRIALS, count_trials, score_row, trial_rows, trials_json
+from tasks.finetune.trials.task_trial import TaskTrial, check_trials
+from tasks.finetune.trials.tracked import track_trials
 
 
 @stage(name="finetune", version=2, params=FinetuneParams, tables=("scores", "predictions"), unit="epoch", heavy=True)

@@ -26,7 +26,7 @@ from tasks.files.access import is_local
 from tasks.normalise.benchmark import Mention, build_benchmark, without_queries
 from tasks.normalise.meaning.vectors import open_vectors, put_vectors
 from tasks.normalise.normaliser import Retrieval
-from tasks.normalise.terminology import entries_of
+from tasks.normalise.terms.terminology import entries_of
 from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import EmbeddedIndex

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tasks.normalise.answers import THRESHOLD, Answer
-from tasks.normalise.queries import Found
-from tasks.normalise.query_rules import QueryRules
+from tasks.normalise.queries.candidates import Found
+from tasks.normalise.queries.rules import QueryRules
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.fields import comparable_forms
 from tasks.retrieve.icd_categories import same_category

@@ -13,8 +13,8 @@ from infra.artifacts import Artifact
 from infra.stage import Output, StageParams, stage
 from tasks.normalise.answers import OwnNames, read_own_names, save_own_names, save_threshold
 from tasks.normalise.meaning.folders import MEANING
-from tasks.normalise.query_settings import TABLES, QueryParams, local_table, read_rules, save_rules
-from tasks.normalise.terminology import entries_of
+from tasks.normalise.queries.settings import TABLES, QueryParams, local_table, read_rules, save_rules
+from tasks.normalise.terms.terminology import entries_of
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import SearchFields
 

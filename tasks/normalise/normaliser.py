@@ -47,13 +47,14 @@ from tasks.normalise.answers import (
     read_own_names,
     signs_of,
 )
-from tasks.normalise.compounds import names_disease
-from tasks.normalise.decision import Judged, TermDecision
 from tasks.normalise.doubts import best, missed_segments, settled
 from tasks.normalise.meaning.search import UnitedIndex, with_meaning
-from tasks.normalise.queries import Found, find
-from tasks.normalise.query_rules import IsName, QueryRules
-from tasks.normalise.query_settings import load_rules
+from tasks.normalise.queries.candidates import Found, find
+from tasks.normalise.queries.compounds import names_disease
+from tasks.normalise.queries.rules import IsName, QueryRules
+from tasks.normalise.queries.settings import load_rules
+from tasks.normalise.queries.spelling import normal_forms
+from tasks.normalise.ranking.decision import Judged, TermDecision
 from tasks.normalise.reading import (
     COURSE,
     SAME_CATEGORY,
@@ -69,8 +70,7 @@ from tasks.normalise.reading import (
     read_cues,
     read_modifiers,
 )
-from tasks.normalise.spelling import normal_forms
-from tasks.normalise.term_columns import plain_code
+from tasks.normalise.terms.columns import plain_code
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import FIELDS_FILE, EmbeddedIndex
@@ -79,7 +79,7 @@ from tasks.retrieve.match import Match
 from tasks.retrieve.placed import PlacedCandidates
 
 if TYPE_CHECKING:
-    from tasks.normalise.ranker import TermRanker
+    from tasks.normalise.ranking.ranker import TermRanker
 
 INDEX, MODEL, DECISION = "index", "model", "decision.json"
 
@@ -570,7 +570,7 @@ def load_ranker(
 
     from models import heads
     from tasks.finetune.text import open_tokenizer
-    from tasks.normalise.ranker import MAX_LENGTH, TermRanker
+    from tasks.normalise.ranking.ranker import MAX_LENGTH, TermRanker
 
     model = heads.load(folder, knowledge).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     tokenizer = open_tokenizer(folder, model.encoder)

@@ -18,7 +18,7 @@ from infra.artifacts import Artifact
 from infra.errors import UserError
 from infra.settings import ElasticsearchSettings
 from tasks.normalise.meaning.folders import ABOUT_FILE, MEANING, VECTORS_FILE
-from tasks.normalise.terminology import entries_of
+from tasks.normalise.terms.terminology import entries_of
 from tasks.retrieve.embedded import CONTENT_FILE, FIELDS_FILE, EmbeddedIndex
 from tasks.retrieve.fields import SearchFields
 from tasks.retrieve.server_index import ElasticsearchIndex, check_name

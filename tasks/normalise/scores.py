@@ -10,11 +10,11 @@ from typing import Any
 from tasks.downstream.catalogue import task
 from tasks.downstream.records import Record
 from tasks.downstream.scoring import score
-from tasks.finetune.scores import score_row
+from tasks.finetune.trials.scores import score_row
 from tasks.metrics.scores import recall_at_k
 from tasks.normalise.normaliser import Retrieval
 from tasks.normalise.params import TASK
-from tasks.normalise.ranker_training import terms_of, texts_of
+from tasks.normalise.ranking.training import terms_of, texts_of
 from tasks.retrieve.candidates import Candidate
 
 RECALLS = (1, 10, 50, 100, 200)

@@ -2,9 +2,9 @@
 
 As in eHealth for CHIP-CDN, 100 candidates are retrieved from the whole list, and a classifier judges each pair of
 diagnosis and candidate (section 4.3, appendix E). It learns from all right pairs and a sample of wrong ones
-(tasks/normalise/pairs.py). The number of answers and the weight of retrieval are tuned on dev
-(tasks/normalise/decision.py). The grid of Table 9 and its seeds are trials, as for all other tasks
-(tasks/finetune/grid.py).
+(tasks/normalise/ranking/pairs.py). The number of answers and the weight of retrieval are tuned on dev
+(tasks/normalise/ranking/decision.py). The grid of Table 9 and its seeds are trials, as for all other tasks
+(tasks/finetune/trials/grid.py).
 
 Besides its tables the artifact contains `model/`, `index/` and `decision.json`, which tasks/normalise/normaliser.py
 opens; `scores.json`; `trials.json` with the dev curves of all trials; and the submission, if the test file has no
@@ -32,20 +32,20 @@ from tasks.downstream.catalogue import task
 from tasks.downstream.records import Record
 from tasks.downstream.submission import write_submission
 from tasks.downstream.task_data import TaskData, load_task_data
-from tasks.finetune.grid import best_run
-from tasks.finetune.result import fetch_model
-from tasks.finetune.scores import TRIALS, count_trials, trial_rows, trials_json
-from tasks.finetune.tracked import track_trials
-from tasks.normalise.decision import TermDecision
+from tasks.finetune.trials.grid import best_run
+from tasks.finetune.trials.result import fetch_model
+from tasks.finetune.trials.scores import TRIALS, count_trials, trial_rows, trials_json
+from tasks.finetune.trials.tracked import track_trials
 from tasks.normalise.index import open_index
 from tasks.normalise.meaning.search import with_meaning
 from tasks.normalise.normaliser import INDEX, MODEL, Retrieval, load_ranker, write_decision
 from tasks.normalise.params import TASK, NormaliserParams
 from tasks.normalise.publish import open_server_index
-from tasks.normalise.query_settings import load_rules
-from tasks.normalise.ranker import TermRanker
-from tasks.normalise.ranker_training import texts_of, train_ranker
-from tasks.normalise.ranker_trial import decision_of
+from tasks.normalise.queries.settings import load_rules
+from tasks.normalise.ranking.decision import TermDecision
+from tasks.normalise.ranking.ranker import TermRanker
+from tasks.normalise.ranking.training import texts_of, train_ranker
+from tasks.normalise.ranking.trial import decision_of
 from tasks.normalise.scores import (
     SCORES,
     AnsweredSplit,
@@ -55,7 +55,7 @@ from tasks.normalise.scores import (
     recalled,
     split_score_rows,
 )
-from tasks.normalise.terminology import entries_of
+from tasks.normalise.terms.terminology import entries_of
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import EmbeddedIndex

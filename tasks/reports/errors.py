@@ -13,7 +13,7 @@ from typing import Any
 
 from tasks.deidentify import deidentify
 from tasks.downstream.records import Entity, Kind, Triple
-from tasks.finetune.prediction_rows import answer_from_json
+from tasks.finetune.prediction.rows import answer_from_json
 
 EXAMPLES = 12
 """Mistakes shown of each kind."""

@@ -19,7 +19,7 @@ from infra.artifacts import Artifact
 from infra.pages import add_report, render
 from infra.stage import Output, StageParams, stage
 from tasks.deidentify import deidentify
-from tasks.finetune.scores import TRIALS
+from tasks.finetune.trials.scores import TRIALS
 from tasks.normalise.scores import RECALLS, SCORES
 from tasks.reports.errors import trials_of
 from tasks.reports.finetune import dev_curve, settings_table

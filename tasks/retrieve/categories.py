@@ -4,7 +4,8 @@ A residual code such as 其他特指的 … is named like no diagnosis, but othe
 three-character category form one text. The text is searched with the fields and the formula of
 tasks/retrieve/fields.py, except for whole names. A candidate's score becomes its own score plus `SearchFields.category`
 times the score of its category. The set of candidates that an index returns does not change. Their order does, and with
-it which of them keep a place among k next to the results of other queries and siblings (tasks/normalise/queries.py).
+it which of them keep a place among k next to the results of other queries and siblings
+(tasks/normalise/queries/candidates.py).
 
 This works on top of any engine: whichever finds the candidates, category texts are searched in this process, in a
 folder of the embedded index. Lists whose codes have no hierarchy

@@ -38,7 +38,7 @@ from tasks.files.raw_input import RawInput
 from tasks.files.rows import read_rows
 from tasks.files.slices import Problem
 from tasks.ingest.plan import plan_units
-from tasks.normalise.term_list import read_term_list
+from tasks.normalise.terms.term_list import read_term_list
 from tasks.own.params import OwnTaskParams
 from tasks.own.records import read_records
 from tasks.segment import split_document

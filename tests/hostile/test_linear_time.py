@@ -10,7 +10,7 @@ import pytest
 
 from tasks.clean import clean_text
 from tasks.files.html_text import page_text
-from tasks.normalise.query_rules import QueryRules
+from tasks.normalise.queries.rules import QueryRules
 from tasks.normalise.reading import Reader
 from tasks.segment import segment_words, split_document
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated, seconds

@@ -30,7 +30,7 @@ from kg.sources import cmekg, delimited
 from kg.sources.pickle_opcodes import misplaced
 from models.encoder.config import EncoderConfig
 from models.weights.pretrained import load_encoder, random_encoder, save_encoder
-from tasks.normalise.term_list import read_term_list
+from tasks.normalise.terms.term_list import read_term_list
 from tests.support.processes.limited import limited
 
 SHEET = "xl/worksheets/sheet1.xml"

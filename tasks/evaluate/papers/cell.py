@@ -21,12 +21,12 @@ from infra.errors import UserError
 from infra.stage import Output, stage
 from tasks.downstream.catalogue import task
 from tasks.downstream.task_data import load_task_data
-from tasks.finetune.grid import best_run, run_trials
 from tasks.finetune.params import FinetuneParams
-from tasks.finetune.result import DIVERGED
-from tasks.finetune.scores import TRIALS, count_trials, trial_rows, trials_json
 from tasks.finetune.stage import make_trials
-from tasks.finetune.task_trial import TALLY, check_trials
+from tasks.finetune.trials.grid import best_run, run_trials
+from tasks.finetune.trials.result import DIVERGED
+from tasks.finetune.trials.scores import TRIALS, count_trials, trial_rows, trials_json
+from tasks.finetune.trials.task_trial import TALLY, check_trials
 
 
 @stage(name="papers_cell", version=1, params=FinetuneParams, tables=("scores",), unit="epoch")

@@ -29,8 +29,8 @@ from models.inference import BATCH_TOKENS, batches_by_length
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.shapes import shape_of
 from tasks.downstream.task_data import load_task_data
-from tasks.finetune.model import open_start
 from tasks.finetune.sources.params import StatesParams
+from tasks.finetune.trials.model import open_start
 
 _DONE = "done.json"
 """Number of batches whose states are written."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
-from tasks.normalise.compounds import ends_like_disease
+from tasks.normalise.queries.compounds import ends_like_disease
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.icd_categories import same_category
 from tasks.retrieve.match import Match

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
-from tasks.normalise.term_columns import plain_code, significant_code
+from tasks.normalise.terms.columns import plain_code, significant_code
 
 PAIRS = Path(__file__).parents[1] / "tables" / "diagnosis_pairs.csv"
 """Default table, with the columns dagger, asterisk, named and example."""

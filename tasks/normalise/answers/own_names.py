@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from infra.errors import UserError
 from tasks.files.cells import original
-from tasks.normalise.spelling import normal_forms
-from tasks.normalise.term_columns import plain_code
-from tasks.normalise.term_sheets import read_sheets
+from tasks.normalise.queries.spelling import normal_forms
+from tasks.normalise.terms.columns import plain_code
+from tasks.normalise.terms.sheets import read_sheets
 from tasks.retrieve.candidates import Entry
 
 OWN_NAMES_FILE = "own_names.json"

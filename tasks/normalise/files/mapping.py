@@ -23,7 +23,7 @@ from tasks.normalise.files.review import Review
 from tasks.normalise.index import open_index
 from tasks.normalise.normaliser import Normaliser
 from tasks.normalise.params import TermMappingParams
-from tasks.normalise.terminology import entries_of
+from tasks.normalise.terms.terminology import entries_of
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.icd_categories import same_category
 

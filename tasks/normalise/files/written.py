@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tasks.normalise.answers import Normalised
 from tasks.normalise.reading import Modifier
-from tasks.normalise.term_columns import significant_code
+from tasks.normalise.terms.columns import significant_code
 from tasks.retrieve.icd_categories import same_category
 
 SAME, FINER, COARSER, CATEGORY, OTHER = "same", "finer", "coarser", "category", "other"

@@ -29,7 +29,7 @@ from tasks.normalise.benchmark import form_of
 from tasks.normalise.benchmark_stages import JUDGED, queries_of
 from tasks.normalise.meaning.concepts import Concept, Concepts
 from tasks.normalise.meaning.params import SynonymPairsParams
-from tasks.normalise.terminology import entries_of, pairs_in
+from tasks.normalise.terms.terminology import entries_of, pairs_in
 from tasks.retrieve.fields import comparable_forms
 
 REPORT = "report.json"

@@ -1,8 +1,8 @@
 """Stage `name_encoder`: an encoder learns from pairs of synonyms which names mean the same (SapBERT, self-alignment).
 
 The artifact is a folder of a model in transformers' layout, with its tokeniser and `pooling.json`, and `trials.json`
-with the dev curves. Settings and seeds are trials, as for all tasks (tasks/finetune/grid.py): the best one is kept, and
-a killed run resumes after its last whole epoch.
+with the dev curves. Settings and seeds are trials, as for all tasks (tasks/finetune/trials/grid.py): the best one is
+kept, and a killed run resumes after its last whole epoch.
 
 Time grows with trials x epochs x tokens of all pairs. Memory grows with the pairs, three copies of the model, and the
 square of the names in a batch.
@@ -19,8 +19,8 @@ from typing import Any
 from infra.builds import open_scratch
 from infra.stage import Output, stage
 from tasks.downstream.catalogue import task
-from tasks.finetune.grid import best_run, run_trials
-from tasks.finetune.result import fetch_model
+from tasks.finetune.trials.grid import best_run, run_trials
+from tasks.finetune.trials.result import fetch_model
 from tasks.normalise.meaning.params import NameEncoderParams
 from tasks.normalise.meaning.synonyms import read_pairs
 from tasks.normalise.meaning.trial import METRIC, PAIRS, EncoderTrial, check_encoder_trials

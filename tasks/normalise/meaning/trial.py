@@ -20,9 +20,9 @@ from infra.errors import UserError
 from models.heads.examples import HeadExample, TokenSequence
 from models.heads.task_model import TaskModel
 from models.inference import predict
-from tasks.finetune.model import build_model, load_start, warn_without_dropout
 from tasks.finetune.text import copy_text_files
-from tasks.finetune.trial import Figures, Trial, Work, check_seen
+from tasks.finetune.trials.model import build_model, load_start, warn_without_dropout
+from tasks.finetune.trials.trial import Figures, Trial, Work, check_seen
 from tasks.normalise.meaning.encoder import NameTokens
 from tasks.normalise.meaning.folders import write_pooling
 

@@ -28,7 +28,7 @@ from tasks.finetune.inputs import ModelFolder
 from tasks.normalise.meaning.encoder import NameEncoder
 from tasks.normalise.meaning.folders import ABOUT_FILE, ENCODER, MEANING, VECTORS_FILE, has_vectors, write_pooling
 from tasks.normalise.meaning.params import NameVectorsParams
-from tasks.normalise.terminology import entries_of
+from tasks.normalise.terms.terminology import entries_of
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import documents_of
 from tasks.retrieve.vectors import VectorIndex

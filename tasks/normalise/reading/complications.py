@@ -5,7 +5,7 @@ r"""Complications that ICD-10 codes together with their disease, written as the 
 
 Both columns are regular expressions. Between them may be 伴, 合并, 并发 and the like, a comma, a blank or nothing:
 2型糖尿病合并肾病, 2型糖尿病,糖尿病肾病 and 2型糖尿病肾病 are the same. What has no row is left to the rules for
-compounds (tasks/normalise/compounds.py), which code both parts, or the whole if the list has its name.
+compounds (tasks/normalise/queries/compounds.py), which code both parts, or the whole if the list has its name.
 
 Time grows with the length of a text times the number of rows.
 """

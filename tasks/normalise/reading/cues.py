@@ -18,7 +18,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
-from tasks.normalise.compounds import DISEASE_END
+from tasks.normalise.queries.compounds import DISEASE_END
 
 CUES = Path(__file__).parents[1] / "tables" / "diagnosis_cues.csv"
 """Default table."""

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
-from tasks.normalise.compounds import names_disease
+from tasks.normalise.queries.compounds import names_disease
 
 MODIFIERS = Path(__file__).parents[1] / "tables" / "diagnosis_modifiers.csv"
 """Default table."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tasks.normalise.compounds import names_disease
+from tasks.normalise.queries.compounds import names_disease
 
 # 急性心肌梗死(前壁), 糖尿病(2型)
 _NOTED = re.compile(r"(?P<course>急性|亚急性|慢性)?(?P<name>[^()]{2,20})\((?P<note>[^()]{1,20})\)")

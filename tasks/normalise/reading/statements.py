@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from tasks.normalise.compounds import are_two, names_disease, separated
+from tasks.normalise.queries.compounds import are_two, names_disease, separated
 from tasks.normalise.reading.complications import Complications
 from tasks.normalise.reading.cues import Cue, Status, read_cues
 from tasks.normalise.reading.details import COURSE, Bared, Details

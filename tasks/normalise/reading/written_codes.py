@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tasks.normalise.compounds import names_disease
+from tasks.normalise.queries.compounds import names_disease
 from tasks.normalise.reading.modifiers import Modifier
-from tasks.normalise.term_columns import plain_code
+from tasks.normalise.terms.columns import plain_code
 
 # I10, E11.9, I10.x00x002, H36.0*; not the B12 of VB12, nor the first characters of C3435.
 _CODE = r"(?P<code>[a-z]\d{2}(?:\.(?:\d[\dx]{0,7}|x\d{2}[\dx]{0,5}))?[+*†]?)"

@@ -121,7 +121,7 @@ def test_every_network_meets_every_embedding_on_one_page(world: Path, capsys: py
     with refused(r"is not a fine-tuned model: it has no task\.json\. Did you mean .*models/cnn(_lstm)?\?"):
         Predictor(Path(tagger.path), device="cpu")
     capsys.readouterr()
-    with patch("tasks.finetune.grid.run_trial", side_effect=AssertionError("trained again")):
+    with patch("tasks.finetune.trials.grid.run_trial", side_effect=AssertionError("trained again")):
         assert Path(finetune.fn(**given)) == page
 
 
@@ -146,7 +146,7 @@ def test_vectors_that_break_off_are_found_out_before_any_training(world: Path) -
     words, width = lines[0].split()
     twice.write_text(f"{int(words) + 1} {width}\n" + "".join([*lines[1:], lines[3]]), encoding="utf-8")
     asked: dict[str, Any] = {"tasks": ["symptom-department"], "networks": ["cnn"], "quick": True}
-    with patch("tasks.finetune.grid.run_trial", side_effect=AssertionError("trained")):
+    with patch("tasks.finetune.trials.grid.run_trial", side_effect=AssertionError("trained")):
         for file, message in ((short, "A short last line means"), (twice, "already has a vector in line 4")):
             with refused(rf"{file.name}, line {int(words) + 1 + (file == twice)}: .*{message}"):
                 finetune.fn(**asked, embeddings={"glove-char": str(file)}, overrides=OVERRIDES)

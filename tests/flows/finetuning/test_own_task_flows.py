@@ -23,8 +23,8 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from tasks.downstream.records import Record
 from tasks.downstream.task_data import drawn_records
-from tasks.finetune import task_trial
 from tasks.finetune.predict import Predictor
+from tasks.finetune.trials import task_trial
 from tasks.runner.planning import plan_of
 from tests.support.heads import toy_task as toy
 

@@ -14,7 +14,7 @@ from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
 from tasks.normalise.benchmark_stages import queries_of
 from tasks.normalise.normaliser import Retrieval
-from tasks.normalise.terminology import entries_of
+from tasks.normalise.terms.terminology import entries_of
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import comparable_forms

@@ -10,7 +10,7 @@ import pytest
 from flows.normalise import normalise
 from flows.term_mapping import normalise as mapping
 from infra.errors import UserError
-from tasks.normalise.term_list import LOOKED_AT, check_term_list, read_term_list
+from tasks.normalise.terms.term_list import LOOKED_AT, check_term_list, read_term_list
 
 RIGHT = "编码,名称\nI10,高血压\n"
 WRONG = [
@@ -49,13 +49,13 @@ def test_long_workbook_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytes
         book.active.append(row)
     book.save(tmp_path / "list.xlsx")
     read: list[int] = []
-    rows_of = __import__("tasks.normalise.term_sheets", fromlist=["x"]).streamed_rows
+    rows_of = __import__("tasks.normalise.terms.sheets", fromlist=["x"]).streamed_rows
 
     def counted(*given: object) -> object:
         for row in rows_of(*given):
             read.append(row[0])
             yield row
 
-    monkeypatch.setattr("tasks.normalise.term_sheets.streamed_rows", counted)
+    monkeypatch.setattr("tasks.normalise.terms.sheets.streamed_rows", counted)
     check_term_list((tmp_path / "list.xlsx").read_bytes(), "list.xlsx")
     assert len(read) <= LOOKED_AT + 1

@@ -14,7 +14,7 @@ from models.heads.examples import HeadExample
 from tasks.downstream.catalogue.grids import own_rates
 from tasks.downstream.features.shapes import TaskShape
 from tasks.downstream.records import Kind, Record
-from tasks.finetune.balance import balanced_weights
+from tasks.finetune.trials.balance import balanced_weights
 from tests.support.heads.tiny_heads import SIZES, make_sequence
 
 

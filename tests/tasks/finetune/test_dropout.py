@@ -17,9 +17,9 @@ from tasks.downstream.task_data import load_task_data
 from tasks.finetune.card import write_finetune_card
 from tasks.finetune.inputs import ModelFolder, TaskFiles
 from tasks.finetune.params import FinetuneParams
-from tasks.finetune.run import run_trial
 from tasks.finetune.stage import finetune, make_trials
-from tasks.finetune.task_trial import TaskTrial, check_trials
+from tasks.finetune.trials.run import run_trial
+from tasks.finetune.trials.task_trial import TaskTrial, check_trials
 from tests.support.heads import toy_task as toy
 
 torch.set_num_threads(1)

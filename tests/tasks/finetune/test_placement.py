@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from infra.errors import UserError
 from infra.settings import JOB_VARIABLE
-from tasks.finetune import grid as finetune_grid
-from tasks.finetune import placement as finetune_placement
-from tasks.finetune.grid import run_trials
 from tasks.finetune.params import Resources
-from tasks.finetune.placement import TrialPlacement, place_trials, placement_for
-from tasks.finetune.result import TrialResult
-from tasks.finetune.task_trial import TaskTrial
-from tasks.finetune.trial import Trial
+from tasks.finetune.trials import grid as finetune_grid
+from tasks.finetune.trials import placement as finetune_placement
+from tasks.finetune.trials.grid import run_trials
+from tasks.finetune.trials.placement import TrialPlacement, place_trials, placement_for
+from tasks.finetune.trials.result import TrialResult
+from tasks.finetune.trials.task_trial import TaskTrial
+from tasks.finetune.trials.trial import Trial
 
 HEAD = {"CPU": 4.0, "node:__internal_head__": 1.0}
 GPU_NODE = {"CPU": 32.0, "GPU": 4.0}

@@ -24,8 +24,8 @@ from tasks.downstream.features.shapes import TaskShape
 from tasks.downstream.records import Entity, Kind
 from tasks.files.workbooks import read_workbook, workbook_bytes
 from tasks.finetune.predict import Predictor
-from tasks.finetune.predict_file import predict_file
-from tasks.finetune.prediction_rows import marked
+from tasks.finetune.prediction.file import predict_file
+from tasks.finetune.prediction.rows import marked
 from tasks.finetune.saved_model import save_task_model
 from tests.support.heads import toy_task as toy
 from tests.support.text.tokenizers import VOCABULARY

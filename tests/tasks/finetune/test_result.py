@@ -6,8 +6,8 @@ import json
 import math
 from pathlib import Path
 
-from tasks.finetune.result import RESULT, TrialResult, read_result
-from tasks.finetune.task_trial import TaskTrial
+from tasks.finetune.trials.result import RESULT, TrialResult, read_result
+from tasks.finetune.trials.task_trial import TaskTrial
 
 
 def make_trial(storage: Path) -> TaskTrial:

@@ -29,20 +29,20 @@ from infra.stage import run
 from tasks.downstream.catalogue import task
 from tasks.downstream.records import Entity, Triple
 from tasks.downstream.spec import Grid
-from tasks.finetune import grid as finetune_grid
-from tasks.finetune.checkpoint import CHECKPOINT
 from tasks.finetune.compare import compare_runs, open_run
-from tasks.finetune.grid import best_run, still_wanted
 from tasks.finetune.inputs import ModelFolder, TaskFiles
-from tasks.finetune.model import load_start
 from tasks.finetune.params import FinetuneParams, Resources, settings_of
 from tasks.finetune.predict import Predictor
-from tasks.finetune.prediction_rows import answer_from_json
-from tasks.finetune.result import RESULT, TrialResult, read_result
-from tasks.finetune.run import Listener, run_trial
+from tasks.finetune.prediction.rows import answer_from_json
 from tasks.finetune.stage import finetune, make_trials
-from tasks.finetune.task_trial import TaskTrial
-from tasks.finetune.trial import Trial
+from tasks.finetune.trials import grid as finetune_grid
+from tasks.finetune.trials.checkpoint import CHECKPOINT
+from tasks.finetune.trials.grid import best_run, still_wanted
+from tasks.finetune.trials.model import load_start
+from tasks.finetune.trials.result import RESULT, TrialResult, read_result
+from tasks.finetune.trials.run import Listener, run_trial
+from tasks.finetune.trials.task_trial import TaskTrial
+from tasks.finetune.trials.trial import Trial
 from tasks.reports.finetune import ReportFinetuneParams, report_finetune
 from tasks.reports.suite import ReportSuiteParams, report_suite
 from tests.support.heads import toy_task as toy
@@ -299,7 +299,7 @@ def test_trials_of_ray_tune_give_the_same_results_though_their_processes_are_kil
 
     # A worker gets this function by value, and imports the module itself.
     def mortal(kind: type[Trial], config: dict[str, Any]) -> None:
-        from tasks.finetune import grid as finetune_grid
+        from tasks.finetune.trials import grid as finetune_grid
 
         with patch.object(finetune_grid, "run_trial", dying):
             finetune_grid._tune_trial(kind, config)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from infra.errors import UserError
 from kg.sources import cmekg, icd10
 from tasks.normalise.benchmark import CODE_RELATION, NormalisationBenchmark, build_benchmark, form_of, without_queries
-from tasks.normalise.terminology import icd10_entries
+from tasks.normalise.terms.terminology import icd10_entries
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.fields import comparable_forms
 

@@ -11,13 +11,13 @@ from infra.artifacts import ArtifactStore
 from infra.errors import UserError
 from infra.stage import run
 from tasks.files.raw_input import RawInput
-from tasks.normalise.abbreviation_contexts import AbbreviationContexts, Context, read_abbreviation_contexts
-from tasks.normalise.compounds import segments_of
 from tasks.normalise.files import normalise_file
 from tasks.normalise.index import CandidateIndexParams, candidate_index
 from tasks.normalise.normaliser import Normaliser
-from tasks.normalise.spelling import normal_forms
-from tasks.normalise.terminology import TerminologyParams, terminology
+from tasks.normalise.queries.abbreviation_contexts import AbbreviationContexts, Context, read_abbreviation_contexts
+from tasks.normalise.queries.compounds import segments_of
+from tasks.normalise.queries.spelling import normal_forms
+from tasks.normalise.terms.terminology import TerminologyParams, terminology
 
 LIST = """编码,名称
 I10,高血压

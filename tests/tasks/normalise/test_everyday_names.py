@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.errors import UserError
-from tasks.normalise.everyday_names import EVERYDAY, read_everyday_names, with_everyday_names
+from tasks.normalise.terms.everyday_names import EVERYDAY, read_everyday_names, with_everyday_names
 from tasks.retrieve.candidates import Entry
 
 

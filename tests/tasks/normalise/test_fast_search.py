@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.normalise.normaliser import Normaliser
-from tasks.normalise.queries import find
+from tasks.normalise.queries.candidates import find
+from tasks.normalise.queries.spelling import Words
 from tasks.normalise.reading import SenseIndex
-from tasks.normalise.spelling import Words
 from tasks.retrieve.candidates import Candidate, CandidateIndex, Entry
 from tasks.retrieve.categories import CategoryIndex
 from tasks.retrieve.embedded import EmbeddedIndex

@@ -11,7 +11,7 @@ from infra.errors import UserError
 from infra.stage import run
 from tasks.files.raw_input import RawInput
 from tasks.normalise.index import CandidateIndexParams, candidate_index, open_index
-from tasks.normalise.terminology import TerminologyParams, terminology
+from tasks.normalise.terms.terminology import TerminologyParams, terminology
 from tasks.retrieve.candidates import CandidateIndex
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import SearchFields

@@ -9,10 +9,10 @@ import pytest
 from infra.artifacts import ArtifactStore
 from infra.stage import run
 from tasks.files.raw_input import RawInput
-from tasks.normalise.everyday_names import NAMES
 from tasks.normalise.normaliser import Normaliser
-from tasks.normalise.term_list import read_term_list
-from tasks.normalise.terminology import TerminologyParams, entries_of, terminology
+from tasks.normalise.terms.everyday_names import NAMES
+from tasks.normalise.terms.term_list import read_term_list
+from tasks.normalise.terms.terminology import TerminologyParams, entries_of, terminology
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.icd_categories import are_procedures, category_of
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.errors import UserError
-from tasks.normalise.everyday_names import read_everyday_names
 from tasks.normalise.files import normalise_file
 from tasks.normalise.normaliser import Normaliser
 from tasks.normalise.reading import (
@@ -25,6 +24,7 @@ from tasks.normalise.reading import (
 )
 from tasks.normalise.reading.complications import Complication, Complications
 from tasks.normalise.reading.modifiers import ModifierRule
+from tasks.normalise.terms.everyday_names import read_everyday_names
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.embedded import EmbeddedIndex
 

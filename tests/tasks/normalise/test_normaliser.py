@@ -15,18 +15,18 @@ from flows.cli import main
 from flows.normalise import normalise
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
-from tasks.finetune import grid as finetune_grid
 from tasks.finetune.compare import compare_runs, open_run
-from tasks.finetune.result import RESULT, TrialResult, read_result
-from tasks.finetune.run import Listener, run_trial
-from tasks.finetune.scores import TRIALS
-from tasks.finetune.trial import Trial
+from tasks.finetune.trials import grid as finetune_grid
+from tasks.finetune.trials.result import RESULT, TrialResult, read_result
+from tasks.finetune.trials.run import Listener, run_trial
+from tasks.finetune.trials.scores import TRIALS
+from tasks.finetune.trials.trial import Trial
 from tasks.normalise.files import ADDED, normalise_file, open_normaliser
 from tasks.normalise.normaliser import DECISION, Normaliser, load_ranker
-from tasks.normalise.pairs import Pair
-from tasks.normalise.query_settings import QUERIES_FILE
-from tasks.normalise.ranker_data import LabelledDiagnoses, RankerData, load_ranker_data, save_ranker_data
-from tasks.normalise.ranker_trial import RankerTrial
+from tasks.normalise.queries.settings import QUERIES_FILE
+from tasks.normalise.ranking.data import LabelledDiagnoses, RankerData, load_ranker_data, save_ranker_data
+from tasks.normalise.ranking.pairs import Pair
+from tasks.normalise.ranking.trial import RankerTrial
 from tasks.normalise.scores import SCORES
 from tasks.reports.normaliser import hard_cases
 from tasks.retrieve.candidates import Candidate

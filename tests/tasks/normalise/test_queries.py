@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.errors import UserError
-from tasks.normalise.compounds import JOINTS, Joint, parts_of
-from tasks.normalise.queries import AT_ONCE, candidates, find
-from tasks.normalise.query_rules import ABBREVIATIONS, MAX_PARTS, MAX_QUERIES, TYPOS, QueryRules
-from tasks.normalise.query_settings import QueryParams, load_rules, read_rules, save_rules
+from tasks.normalise.queries.candidates import AT_ONCE, candidates, find
+from tasks.normalise.queries.compounds import JOINTS, Joint, parts_of
+from tasks.normalise.queries.rules import ABBREVIATIONS, MAX_PARTS, MAX_QUERIES, TYPOS, QueryRules
+from tasks.normalise.queries.settings import QueryParams, load_rules, read_rules, save_rules
 from tasks.retrieve.candidates import Candidate, Entry
 from tasks.retrieve.embedded import EmbeddedIndex
 from tasks.retrieve.fields import comparable_forms

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from flows.cli import main
 from infra.errors import UserError
 from infra.settings import REPOSITORY
-from tasks.normalise.compounds import separated
 from tasks.normalise.normaliser import Normaliser
+from tasks.normalise.queries.compounds import separated
 from tasks.normalise.reading import Cue, Reader, Statement, Status, read_cues
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.embedded import EmbeddedIndex

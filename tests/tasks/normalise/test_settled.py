@@ -7,8 +7,8 @@ from typing import cast
 
 from tasks.normalise.answers import THRESHOLD, Answer
 from tasks.normalise.doubts import missed_segments, settled
-from tasks.normalise.queries import Found
-from tasks.normalise.query_rules import QueryRules
+from tasks.normalise.queries.candidates import Found
+from tasks.normalise.queries.rules import QueryRules
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.match import Match
 

@@ -14,9 +14,9 @@ from models import heads
 from models.encoder.config import EncoderConfig
 from models.finetuning import FinetuneConfig, finetune
 from tasks.downstream.features.alignment import TextTokenizer
-from tasks.normalise.decision import THRESHOLDS, WEIGHTS, Judged, TermDecision, tune_decision
-from tasks.normalise.pairs import Diagnosis, training_pairs
-from tasks.normalise.ranker import PairEncoder, TermRanker
+from tasks.normalise.ranking.decision import THRESHOLDS, WEIGHTS, Judged, TermDecision, tune_decision
+from tasks.normalise.ranking.pairs import Diagnosis, training_pairs
+from tasks.normalise.ranking.ranker import PairEncoder, TermRanker
 from tasks.retrieve.candidates import Candidate
 
 TERMS = [f"第{number}型病" for number in range(40)]

@@ -18,9 +18,9 @@ from tasks.downstream.task_data import load_task_data
 from tasks.files.raw_input import RawInput
 from tasks.knowledge.fuse import FuseGraphsParams, fuse_graphs
 from tasks.knowledge.read import ReadGraphParams, read_graph
-from tasks.normalise.term_columns import listed_code, plain_code
-from tasks.normalise.term_list import MAX_NAME, read_term_list
-from tasks.normalise.terminology import TerminologyParams, entries_of, labels_in, terminology
+from tasks.normalise.terms.columns import listed_code, plain_code
+from tasks.normalise.terms.term_list import MAX_NAME, read_term_list
+from tasks.normalise.terms.terminology import TerminologyParams, entries_of, labels_in, terminology
 from tasks.retrieve.candidates import Entry
 
 LIST = "诊断编码,诊断名称,备注\nA00.900,霍乱,x\n E11.9 00 ,２型糖尿病,\nI10.x00,高血压病,\n"

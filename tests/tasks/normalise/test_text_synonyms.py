@@ -14,9 +14,15 @@ from infra.errors import UserError
 from infra.stage import run
 from tasks.files.raw_input import RawInput
 from tasks.normalise.normaliser import Normaliser
-from tasks.normalise.terminology import TerminologyParams, entries_of, pairs_in, terminology
-from tasks.normalise.text_names import with_text_names
-from tasks.normalise.text_synonyms import MAX_NAME, TextSynonymsParams, count_definitions, definitions, text_synonyms
+from tasks.normalise.terms.terminology import TerminologyParams, entries_of, pairs_in, terminology
+from tasks.normalise.terms.text_names import with_text_names
+from tasks.normalise.terms.text_synonyms import (
+    MAX_NAME,
+    TextSynonymsParams,
+    count_definitions,
+    definitions,
+    text_synonyms,
+)
 from tasks.retrieve.candidates import Entry
 from tests.support.text.tables import documents_artifact
 

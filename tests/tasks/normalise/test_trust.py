@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.normalise.trust import with_trusted_names
+from tasks.normalise.terms.trust import with_trusted_names
 from tasks.retrieve.candidates import Entry
 
 LISTED = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.errors import UserError
-from tasks.normalise.query_rules import QueryRules
+from tasks.normalise.queries.rules import QueryRules
 from tasks.normalise.reading import Details, Reader, Status, Wordings, read_details, read_wordings
 from tasks.normalise.reading.details import Detail
 from tasks.normalise.reading.wordings import Wording

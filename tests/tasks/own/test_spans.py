@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from infra.errors import UserError
 from tasks.downstream.records import Entity
-from tasks.finetune.prediction_rows import marked
+from tasks.finetune.prediction.rows import marked
 from tasks.own.cells import Cell
 from tasks.own.spans import brackets, offsets, tags
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.normalise.normaliser import Normaliser
-from tasks.normalise.queries import candidates
-from tasks.normalise.query_rules import QueryRules
+from tasks.normalise.queries.candidates import candidates
+from tasks.normalise.queries.rules import QueryRules
 from tasks.retrieve.candidates import Candidate, Entry
 from tasks.retrieve.categories import with_categories
 from tasks.retrieve.embedded import CATEGORIES, FIELDS_FILE, EmbeddedIndex

@@ -21,7 +21,7 @@ from tasks.files.raw_input import RawInput
 from tasks.normalise.files import ADDED, HEADER, Summary, normalise_file
 from tasks.normalise.index import CandidateIndexParams, candidate_index
 from tasks.normalise.normaliser import Normaliser
-from tasks.normalise.terminology import TerminologyParams, terminology
+from tasks.normalise.terms.terminology import TerminologyParams, terminology
 
 LIST = """编码,名称
 J18.9,肺炎

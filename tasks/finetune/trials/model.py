@@ -17,7 +17,7 @@ from tasks.downstream.features.alignment import TextTokenizer
 from tasks.downstream.spec import TaskSpec
 from tasks.finetune.saved_model import LEAST_LENGTH
 from tasks.finetune.text import fit_tokenizer
-from tasks.finetune.trial import Trial, check_seen
+from tasks.finetune.trials.trial import Trial, check_seen
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 from infra.stage import Output
 from tasks.downstream.spec import TaskSpec
 from tasks.downstream.task_data import TaskData
-from tasks.finetune.result import TrialResult
+from tasks.finetune.trials.result import TrialResult
 
 TRIALS = "trials.json"
 

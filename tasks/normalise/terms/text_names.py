@@ -1,4 +1,4 @@
-"""Names for the terms of a list from synonyms that text states (tasks/normalise/text_synonyms.py).
+"""Names for the terms of a list from synonyms that text states (tasks/normalise/terms/text_synonyms.py).
 
 A pair is used if exactly one of its sides is a name of an entry, compared as a whole in comparable form. The other side
 then becomes a name of that entry. If both sides are known nothing is learned; if neither is, the pair refers to nothing

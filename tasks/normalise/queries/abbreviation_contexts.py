@@ -21,7 +21,7 @@ from typing import NamedTuple
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
 
-ABBREVIATION_CONTEXTS = Path(__file__).with_name("tables") / "diagnosis_abbreviation_contexts.csv"
+ABBREVIATION_CONTEXTS = Path(__file__).parents[1] / "tables" / "diagnosis_abbreviation_contexts.csv"
 """Default table."""
 
 # Matches ms of "房颤,ms", but not of rms.

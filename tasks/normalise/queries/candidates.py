@@ -1,6 +1,6 @@
 """Candidates of diagnoses: the queries of each diagnosis are searched, and their results merged.
 
-tasks/normalise/query_rules.py turns a diagnosis into queries. Here they take turns: each contributes its best
+tasks/normalise/queries/rules.py turns a diagnosis into queries. Here they take turns: each contributes its best
 candidate, then each its second, and so on. The last places go to siblings of the first candidates, which share their
 ICD-10 category.
 """
@@ -14,8 +14,8 @@ from itertools import chain, zip_longest
 
 import numpy as np
 
-from tasks.normalise.query_rules import Asked, IsName, QueryRules
-from tasks.normalise.spelling import normal_forms
+from tasks.normalise.queries.rules import Asked, IsName, QueryRules
+from tasks.normalise.queries.spelling import normal_forms
 from tasks.retrieve.candidates import Candidate, CandidateIndex
 from tasks.retrieve.fields import comparable_forms
 from tasks.retrieve.icd_categories import Categories, category_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from tasks.files.columns import distinct_columns
 from tasks.files.workbooks import Value
-from tasks.finetune.prediction_input import TEXTS
+from tasks.finetune.prediction.input import TEXTS
 
 OURS = ("answer", "probabilities", "scores", "marked", "error")
 """Fields that prediction adds to a row."""

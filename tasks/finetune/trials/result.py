@@ -16,7 +16,7 @@ import fsspec
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
 from infra.artifacts import make_folder
-from tasks.finetune.trial import Trial, Work
+from tasks.finetune.trials.trial import Trial, Work
 
 RESULT = "result.json"
 MODEL = "model"

@@ -1,6 +1,6 @@
 """A trial that trains the ranker of candidates: a classifier of pairs of diagnosis and term (eHealth, appendix E).
 
-Its score is the F1 on dev of the decision that does best with it there (tasks/normalise/decision.py).
+Its score is the F1 on dev of the decision that does best with it there (tasks/normalise/ranking/decision.py).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import ClassVar
 from models.heads.examples import HeadExample
 from tasks.downstream.catalogue import task
 from tasks.downstream.features.base import RIGHT, WRONG
-from tasks.finetune.model import build_model, load_start, warn_without_dropout
-from tasks.finetune.result import TrialResult
 from tasks.finetune.text import copy_text_files
-from tasks.finetune.trial import Figures, Trial, Work, check_seen
-from tasks.normalise.decision import TermDecision, tune_decision
-from tasks.normalise.ranker import PairEncoder, TermRanker
-from tasks.normalise.ranker_data import RankerData, load_ranker_data
+from tasks.finetune.trials.model import build_model, load_start, warn_without_dropout
+from tasks.finetune.trials.result import TrialResult
+from tasks.finetune.trials.trial import Figures, Trial, Work, check_seen
+from tasks.normalise.ranking.data import RankerData, load_ranker_data
+from tasks.normalise.ranking.decision import TermDecision, tune_decision
+from tasks.normalise.ranking.ranker import PairEncoder, TermRanker
 
 DECISION = "decision"
 """Name of the tuned `TermDecision` among a trial's extra results."""

@@ -5,7 +5,7 @@ Trials that an earlier, killed run finished are not repeated. The disk has only 
 and of unfinished settings.
 
 A single trial at a time runs in this process. Several at a time, or one on a cluster's GPU, are trials of Ray Tune,
-each with its share of the cores or a GPU (tasks/finetune/placement.py). If the process of such a trial dies, the trial
+each with its share of the cores or a GPU (placement.py). If the process of such a trial dies, the trial
 is tried once more and resumes after its last whole epoch. If it dies again, the other trials still finish, and the next
 run resumes the rest.
 """
@@ -26,10 +26,10 @@ from infra.errors import UserError
 from infra.settings import Settings, available_cores
 from models.training.allocator import keep_freed_memory, return_freed_memory
 from tasks.finetune.params import Resources
-from tasks.finetune.placement import TrialPlacement, placement_for
-from tasks.finetune.result import DIVERGED, TrialResult, drop_model, read_result
-from tasks.finetune.run import run_trial
-from tasks.finetune.trial import Trial
+from tasks.finetune.trials.placement import TrialPlacement, placement_for
+from tasks.finetune.trials.result import DIVERGED, TrialResult, drop_model, read_result
+from tasks.finetune.trials.run import run_trial
+from tasks.finetune.trials.trial import Trial
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """One trial of fine-tuning: one setting with one seed.
 
-A kind of trial is a subclass of `Trial`: the records of a task (tasks/finetune/task_trial.py) or pairs for a ranker
-(tasks/normalise/ranker_trial.py). A trial knows neither Ray nor the other trials. run.py trains it.
+A kind of trial is a subclass of `Trial`: the records of a task (task_trial.py) or pairs for a ranker
+(tasks/normalise/ranking/trial.py). A trial knows neither Ray nor the other trials. run.py trains it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Trial(BaseModel, ABC):
     threads: int | None = None
     """Threads of torch on the CPU; they change speed, and only the last bits of results."""
     gpu: bool = False
-    """Like `threads`, set when the trial is placed (tasks/finetune/placement.py)."""
+    """Like `threads`, set when the trial is placed (tasks/finetune/trials/placement.py)."""
 
     @abstractmethod
     def prepare(self) -> Work:
@@ -103,7 +103,7 @@ class Trial(BaseModel, ABC):
 
 
 class Figures(NamedTuple):
-    """Scores of a trained model; fields as in `tasks.finetune.result.TrialResult`."""
+    """Scores of a trained model; fields as in `tasks.finetune.trials.result.TrialResult`."""
 
     dev: dict[str, float]
     test: dict[str, float]

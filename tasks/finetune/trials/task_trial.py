@@ -21,10 +21,10 @@ from tasks.downstream.own import task_in
 from tasks.downstream.records import Record
 from tasks.downstream.scoring import tally
 from tasks.downstream.task_data import TaskData, drawn_records, load_task_data
-from tasks.finetune.balance import balanced_weights
-from tasks.finetune.model import Start, attach_states, build_model, load_start, warn_without_dropout
 from tasks.finetune.saved_model import save_task_model
-from tasks.finetune.trial import Figures, Trial, Work, check_seen
+from tasks.finetune.trials.balance import balanced_weights
+from tasks.finetune.trials.model import Start, attach_states, build_model, load_start, warn_without_dropout
+from tasks.finetune.trials.trial import Figures, Trial, Work, check_seen
 
 TALLY = "tally"
 """Name of the counts in `TrialResult.extra`."""

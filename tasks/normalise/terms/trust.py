@@ -24,9 +24,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tasks.normalise.compounds import names_disease
-from tasks.normalise.everyday_names import EVERYDAY
+from tasks.normalise.queries.compounds import names_disease
 from tasks.normalise.reading import Sense, read_senses
+from tasks.normalise.terms.everyday_names import EVERYDAY
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.fields import comparable_forms
 from tasks.retrieve.icd_categories import category_of

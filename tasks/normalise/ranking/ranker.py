@@ -15,8 +15,8 @@ from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 from tasks.downstream.features.alignment import TextTokenizer, Tokens
 from tasks.downstream.features.base import longest_first, sequence_of
-from tasks.normalise.decision import Judged
-from tasks.normalise.pairs import Pair
+from tasks.normalise.ranking.decision import Judged
+from tasks.normalise.ranking.pairs import Pair
 from tasks.retrieve.candidates import Candidate
 from tasks.retrieve.fields import comparable_forms
 

@@ -8,14 +8,14 @@ from infra.errors import UserError
 from tasks.downstream.catalogue import task
 from tasks.downstream.records import Record
 from tasks.downstream.task_data import TaskData
-from tasks.finetune.grid import Progress, run_trials
 from tasks.finetune.inputs import ModelFolder
-from tasks.finetune.result import TrialResult
+from tasks.finetune.trials.grid import Progress, run_trials
+from tasks.finetune.trials.result import TrialResult
 from tasks.normalise.normaliser import Retrieval
-from tasks.normalise.pairs import Diagnosis, Pair, training_pairs
 from tasks.normalise.params import TASK, NormaliserParams
-from tasks.normalise.ranker_data import LabelledDiagnoses, save_ranker_data
-from tasks.normalise.ranker_trial import RankerTrial, check_ranker_trials
+from tasks.normalise.ranking.data import LabelledDiagnoses, save_ranker_data
+from tasks.normalise.ranking.pairs import Diagnosis, Pair, training_pairs
+from tasks.normalise.ranking.trial import RankerTrial, check_ranker_trials
 from tasks.retrieve.candidates import Candidate
 
 PAIRS_SEED = 1

@@ -13,7 +13,7 @@ import fsspec
 import polars as pl
 
 from infra.builds import open_scratch
-from tasks.normalise.pairs import Pair
+from tasks.normalise.ranking.pairs import Pair
 from tasks.retrieve.candidates import Candidate
 
 PAIRS, DEV = "pairs.parquet", "dev.parquet"
@@ -25,7 +25,7 @@ class LabelledDiagnoses:
 
     texts: Sequence[str]
     parts: Sequence[int]
-    """Number of parts of each diagnosis; see `tasks.normalise.decision.Judged`."""
+    """Number of parts of each diagnosis; see `tasks.normalise.ranking.decision.Judged`."""
     found: Sequence[Sequence[Candidate]]
     """Candidates of each diagnosis, best first."""
     gold: Sequence[tuple[str, ...]]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from tasks.normalise.term_sheets import Cells
+from tasks.normalise.terms.sheets import Cells
 
 CODE_TITLES = ("编码", "代码", "诊断编码", "疾病编码", "诊断代码", "疾病代码", "icd编码", "icd10编码", "icd10", "code")
 CODE_ENDINGS = ("编码", "代码", "code")

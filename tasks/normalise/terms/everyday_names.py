@@ -24,7 +24,7 @@ from kg.fusion.vocabularies import read_table
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.fields import comparable_forms
 
-NAMES = Path(__file__).with_name("tables") / "diagnosis_names.csv"
+NAMES = Path(__file__).parents[1] / "tables" / "diagnosis_names.csv"
 """Default table."""
 
 EVERYDAY = "everyday"

@@ -3,7 +3,7 @@
     支气管哮踹(轻度)伴心衰  →  支气管哮踹(轻度)伴心衰, 支气管哮喘(轻度)伴心力衰竭, 支气管哮喘, 心力衰竭 …
 
 Typos and abbreviations come from two tables, the default ones in tables/ or the user's own
-(tasks/normalise/query_settings.py). tasks/normalise/compounds.py decides where a compound is cut. The whole diagnosis
+(settings.py). compounds.py decides where a compound is cut. The whole diagnosis
 stays a query of its own, so a wrong cut costs places among the candidates, but no answer.
 """
 
@@ -17,13 +17,13 @@ from pathlib import Path
 
 from infra.errors import UserError
 from kg.fusion.vocabularies import read_table
-from tasks.normalise.abbreviation_contexts import AbbreviationContexts
-from tasks.normalise.compounds import names_disease, parts_of, segments_of, without_numbers
-from tasks.normalise.spelling import PLACES, Abbreviations, Typos, normal_forms
+from tasks.normalise.queries.abbreviation_contexts import AbbreviationContexts
+from tasks.normalise.queries.compounds import names_disease, parts_of, segments_of, without_numbers
+from tasks.normalise.queries.spelling import PLACES, Abbreviations, Typos, normal_forms
 from tasks.retrieve.fields import comparable_forms
 
 ABBREVIATIONS, TYPOS = (
-    Path(__file__).with_name("tables") / f"diagnosis_{name}.csv" for name in ("abbreviations", "typos")
+    Path(__file__).parents[1] / "tables" / f"diagnosis_{name}.csv" for name in ("abbreviations", "typos")
 )
 """Default tables: rows (short, expansion, place), one per expansion, and rows (wrong, right)."""
 
@@ -150,7 +150,7 @@ class QueryRules:
         and whether the text is nothing but that short form: MI, but not 急性MI.
 
         Only one reading is left if the text itself spells it out, as in DM(糖尿病), or if the whole diagnosis decides
-        (tasks/normalise/abbreviation_contexts.py): 二尖瓣狭窄 for MS of 房颤、MS.
+        (tasks/normalise/queries/abbreviation_contexts.py): 二尖瓣狭窄 for MS of 房颤、MS.
         """
         plain = self._plain(text)
         if self._abbreviations.has_latin(plain) and (decided := self._contexts.decided(plain, whole)):
@@ -173,7 +173,7 @@ class QueryRules:
         return match is not None and match[1].lower() in self._shorts
 
     def segments(self, text: str) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the segments of a text in normal form (tasks/normalise/compounds.py), each with itself spelled out."""
+        """Return the segments of a text in normal form (compounds.py), each with itself spelled out."""
         plain = self._plain(self._typos.corrected(text))
         return [(one, (one, *self._abbreviations.written_out(one))) for one in segments_of(plain)]
 

@@ -19,9 +19,9 @@ from tasks.downstream.records import Entity
 from tasks.files.atomic import whole_file
 from tasks.files.tables import WRITTEN, write_table
 from tasks.finetune.predict import Predictor
-from tasks.finetune.prediction_input import TEXTS, Names, Row, input_rows
-from tasks.finetune.prediction_output import Answered, table
-from tasks.finetune.prediction_rows import answer_to_value, marked, to_json
+from tasks.finetune.prediction.input import TEXTS, Names, Row, input_rows
+from tasks.finetune.prediction.output import Answered, table
+from tasks.finetune.prediction.rows import answer_to_value, marked, to_json
 
 SLAB = 4096
 """Records that are answered at a time."""

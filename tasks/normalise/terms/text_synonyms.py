@@ -6,7 +6,7 @@
 Cues such as 又称, 俗称, 学名 and 也就是我们常说的 announce a second name (lexical patterns as in Hearst, 1992, for
 synonyms). Chinese has no boundary between a name and its sentence, so a name ends at punctuation and at words that
 names do not contain. What remains is not always a name. So users of the table accept a pair only if they know one side
-(tasks/normalise/text_names.py). Brackets without a cue, as in 肝硬化（失代偿期）, and a bare 即 are ignored, since they
+(text_names.py). Brackets without a cue, as in 肝硬化（失代偿期）, and a bare 即 are ignored, since they
 mostly introduce something else.
 
 A pair counts once per document. Time grows with the number of characters, memory with one part.

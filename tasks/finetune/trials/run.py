@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from models.finetuning import finetune
-from tasks.finetune.checkpoint import load_checkpoint, save_checkpoint
-from tasks.finetune.result import DIVERGED, DevScore, TrialResult, store_result
-from tasks.finetune.trial import Trial
+from tasks.finetune.trials.checkpoint import load_checkpoint, save_checkpoint
+from tasks.finetune.trials.result import DIVERGED, DevScore, TrialResult, store_result
+from tasks.finetune.trials.trial import Trial
 
 logger = logging.getLogger(__name__)
 

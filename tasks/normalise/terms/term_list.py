@@ -1,6 +1,6 @@
 """Lists of standard terms from users: CSV, TSV or XLSX with a column of codes and a column of names.
 
-tasks/normalise/term_sheets.py reads the rows of a file, tasks/normalise/term_columns.py finds the two columns. Codes
+tasks/normalise/terms/sheets.py reads the rows of a file, tasks/normalise/terms/columns.py finds the two columns. Codes
 keep their extensions (K25.900x001). Their width, case and white space are normalised, and the dagger and asterisk of
 ICD-10 are removed. A list is held in memory.
 """
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from infra.errors import UserError
-from tasks.normalise.term_columns import NamedColumns, Rows, find_layout, listed_code
-from tasks.normalise.term_sheets import Cells, read_sheets
+from tasks.normalise.terms.columns import NamedColumns, Rows, find_layout, listed_code
+from tasks.normalise.terms.sheets import Cells, read_sheets
 
 MAX_NAME = 500
 """Number of characters of the longest name accepted; a longer one comes from a broken row."""

@@ -32,7 +32,7 @@ class Judged:
     """A diagnosis with its candidates and their probabilities."""
 
     parts: int
-    """Number of diagnoses in a compound (tasks/normalise/compounds.py); at least 1."""
+    """Number of diagnoses in a compound (tasks/normalise/queries/compounds.py); at least 1."""
     found: Sequence[Candidate]
     """Candidates in the order of retrieval, with its scores. Without a ranker the answers come first. May be empty."""
     probabilities: np.ndarray | None = None

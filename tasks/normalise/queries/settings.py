@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from infra.errors import UserError
 from tasks.files.access import is_local
 from tasks.files.raw_input import RawInput
-from tasks.normalise.query_rules import ABBREVIATIONS, TYPOS, QueryRules
+from tasks.normalise.queries.rules import ABBREVIATIONS, TYPOS, QueryRules
 
 QUERIES_FILE = "queries.json"
 TABLES: Mapping[str, Path] = {"abbreviations": ABBREVIATIONS, "typos": TYPOS}
@@ -23,7 +23,7 @@ TABLES: Mapping[str, Path] = {"abbreviations": ABBREVIATIONS, "typos": TYPOS}
 
 
 class QueryParams(BaseModel):
-    """Rules that turn a diagnosis into queries; see tasks/normalise/query_rules.py."""
+    """Rules that turn a diagnosis into queries; see tasks/normalise/queries/rules.py."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

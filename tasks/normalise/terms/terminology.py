@@ -1,10 +1,10 @@
 """Stage `terminology`: the standard terms that free text is normalised to, with all names they can be found by.
 
-The terms are those of ICD-10 in Chinese (kg/sources/icd10.py) or of the user's own list (tasks/normalise/term_list.py).
+The terms are those of ICD-10 in Chinese (kg/sources/icd10.py) or of the user's own list (term_list.py).
 Labels of the training data that the list lacks are added, since they are answers too. A label gets the code of a term
 from which it differs only in width, case or punctuation; otherwise it has none. A knowledge graph adds names
-(kg/code_names.py), and so does text that states synonyms (tasks/normalise/text_names.py). Rows with the same code and
-different names stay separate terms. Names of graphs and texts that deserve no trust (tasks/normalise/trust.py) are
+(kg/code_names.py), and so does text that states synonyms (text_names.py). Rows with the same code and
+different names stay separate terms. Names of graphs and texts that deserve no trust (trust.py) are
 written to the table `distrusted_names` instead.
 
 Time and memory grow with the list, the entities of the graph, and the distinct pairs that text states.
@@ -31,16 +31,16 @@ from tasks.downstream.readers.json import json_rows
 from tasks.downstream.readers.source_text import decoded
 from tasks.files.access import is_local
 from tasks.files.raw_input import RawInput
-from tasks.normalise.everyday_names import read_everyday_names, with_everyday_names
-from tasks.normalise.term_list import Rejected, read_term_list
-from tasks.normalise.text_names import with_text_names
-from tasks.normalise.trust import with_trusted_names
+from tasks.normalise.terms.everyday_names import read_everyday_names, with_everyday_names
+from tasks.normalise.terms.term_list import Rejected, read_term_list
+from tasks.normalise.terms.text_names import with_text_names
+from tasks.normalise.terms.trust import with_trusted_names
 from tasks.retrieve.candidates import Entry
 from tasks.retrieve.fields import comparable_forms
 
 LIST, LABEL = "list", "label"
 ENGLISH, GRAPH = "english", "graph"
-"""Sources of aliases besides the list itself and text (tasks/normalise/text_names.py)."""
+"""Sources of aliases besides the list itself and text (text_names.py)."""
 
 
 class TerminologyParams(StageParams):
@@ -54,7 +54,10 @@ class TerminologyParams(StageParams):
     relation: str = Field(default="ICD10", description="relation of the graph whose tails are codes")
     max_codes: int = Field(default=3, ge=1, description="a name with more codes is too ambiguous to be used")
     least_trust: float = Field(
-        default=0.5, ge=0, le=1, description="trust that a name of a graph or a text needs (tasks/normalise/trust.py)"
+        default=0.5,
+        ge=0,
+        le=1,
+        description="trust that a name of a graph or a text needs",
     )
     min_documents: int = Field(default=1, ge=1, description="documents that must state a synonym before it is used")
 

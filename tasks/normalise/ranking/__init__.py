@@ -1,0 +1,1 @@
+"""Ranking of candidates: pairs, the classifier of pairs, its trials, and the decision."""

@@ -1,0 +1,1 @@
+"""Standard terms and all names that they can be found by."""
