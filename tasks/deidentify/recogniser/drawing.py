@@ -40,6 +40,8 @@ _HIDDEN = 0.25
 """Share of the names that are replaced already, as those that rules find."""
 _LABELLED_SHARE = 0.4
 """Share of the lines that come from labelled ones, with other names, of those that are no plain text."""
+_WORD_STAYS_WORD = 0.7
+"""Share of the names of labelled lines that are replaced by another word where they are one."""
 _KEPT = 0.3
 """Share of the addresses, institutions and numbers of labelled lines that are kept as they are."""
 # matches: "SBP", "JAK2", "BCR-ABL"
@@ -47,7 +49,7 @@ _KEPT = 0.3
 _ABBREVIATION = re.compile("[A-Z][A-Za-z0-9]{1,6}(?:-[A-Z0-9]{1,4})?")
 # matches: "眼轴", "站立位全长"
 # not: "，", "CT"
-_CLAUSE = re.compile("[\u4e00-\u9fff]+")
+_HAN = re.compile("[\u4e00-\u9fff]+")
 # matches: "\n", "；", "。"
 # not: "，"
 _PIECE_END = re.compile(r"(?<=[。；\n])|(?=\n)| {4}")
@@ -83,6 +85,7 @@ class Drawing:
         templates = TEMPLATES.read_text(encoding="utf-8").splitlines()
         self.templates = [template.replace("\\n", "\n").replace("\\t", "\t") for template in templates]
         self.words = _words_like_names(source.sentences)
+        self.labelled_words = _called_by_words(source.labelled)
         self.abbreviations = _abbreviations(source.sentences)
         self.phrases = _phrases(source.sentences)
         self.slots: dict[str, Callable[[], str]] = {
@@ -264,7 +267,9 @@ class Drawing:
         return value, ""
 
     def _name_like(self, value: str) -> str:
-        """Return a name of the kind of another: a surname alone, a Latin one, a nickname, one with blanks."""
+        """Return a name of the kind of another: a word, a surname alone, a Latin one, a nickname, one with blanks."""
+        if value in self.labelled_words and self.rng.random() < _WORD_STAYS_WORD:
+            return self.pick(self.labelled_words)
         if len(value) == 1:
             return self.surname()
         if len(value) == 2 and (value[0] == value[1] or not names.SURNAMES.issuperset(value[0])):  # 婷婷, 建军
@@ -693,6 +698,16 @@ def _words_like_names(sentences: Sequence[str]) -> Sequence[str]:
     return sorted(word for word in found if len(word) == 2 and word[0] in names.SURNAMES) or names.WORDS_AS_NAMES
 
 
+def _called_by_words(labelled: Sequence[str]) -> Sequence[str]:
+    """Return the names of labelled lines that are words: 厚道, 竹叶, 季节."""
+    found = {mark[2] or "" for line in labelled for mark in _SLOT.finditer(line) if mark[1] == "name"}
+    return sorted(name for name in found if len(name) > 1 and _HAN.fullmatch(name) and _is_word(name))
+
+
+def _is_word(name: str) -> bool:
+    return rjieba.cut(name, False) == [name]
+
+
 def _abbreviations(sentences: Sequence[str]) -> Sequence[str]:
     """Return Latin words of real text, such as SBP, JAK2, BCR-ABL."""
     return sorted({word for sentence in sentences[::3] for word in _ABBREVIATION.findall(sentence)}) or ["CT"]
@@ -700,7 +715,7 @@ def _abbreviations(sentences: Sequence[str]) -> Sequence[str]:
 
 def _phrases(sentences: Sequence[str]) -> Sequence[str]:
     """Return the beginnings of clauses of real text, of two to five characters: 眼轴, 站立位全长."""
-    clauses = (clause for sentence in sentences[::5] for clause in _CLAUSE.findall(sentence))
+    clauses = (clause for sentence in sentences[::5] for clause in _HAN.findall(sentence))
     return sorted({clause for clause in clauses if 2 <= len(clause) <= 5}) or ["眼轴"]
 
 

@@ -60,8 +60,9 @@ def features_of(tokens: Tokens, knowledge: Knowledge) -> np.ndarray:
 
 
 @compiled
-def _key(template: int, one: Integer, two: Integer, three: Integer) -> Any:
-    # The products are shared by all features that hold the same number at the same place.
+def _key(template: Integer, one: Integer, two: Integer, three: Integer) -> Any:
+    # The products are shared by all features that hold the same number at the same place. Callers write the template as
+    # np.int64(7), since Numba compiles a function anew for each literal: eight seconds of a first call's sixteen.
     value = np.uint64(one) * np.uint64(0xC2B2AE3D27D4EB4F)
     value += np.uint64(two) * np.uint64(0x94D049BB133111EB)
     value += np.uint64(three) * np.uint64(0xA0761D6478BD642F)
@@ -147,55 +148,55 @@ def write_features(
         a4, a3, a2, a1, s = around[c - 4], around[c - 3], around[c - 2], around[c - 1], around[c]
         b1, b2, b3, b4 = around[c + 1], around[c + 2], around[c + 3], around[c + 4]
         row = keys[at]
-        row[0] = _key(0, s, 0, 0)
-        row[1] = _key(1, a1, 0, 0)
-        row[2] = _key(2, a2, 0, 0)
-        row[3] = _key(3, a3, 0, 0)
-        row[4] = _key(4, a4, 0, 0)
-        row[5] = _key(5, b1, 0, 0)
-        row[6] = _key(6, b2, 0, 0)
-        row[7] = _key(7, b3, 0, 0)
-        row[8] = _key(8, b4, 0, 0)
-        row[9] = _key(9, a1, s, 0)
-        row[10] = _key(10, s, b1, 0)
-        row[11] = _key(11, a2, a1, 0)
-        row[12] = _key(12, b1, b2, 0)
-        row[13] = _key(13, a3, a2, 0)
-        row[14] = _key(14, b2, b3, 0)
-        row[15] = _key(15, a1, b1, 0)
-        row[16] = _key(16, a2, a1, s)
-        row[17] = _key(17, a1, s, b1)
-        row[18] = _key(18, s, b1, b2)
-        row[19] = _key(19, a3, a2, a1)
-        row[20] = _key(20, b1, b2, b3)
-        row[21] = _key(21, b2, b3, b4)
-        row[22] = _key(22, a4, a3, a2)
+        row[0] = _key(np.int64(0), s, 0, 0)
+        row[1] = _key(np.int64(1), a1, 0, 0)
+        row[2] = _key(np.int64(2), a2, 0, 0)
+        row[3] = _key(np.int64(3), a3, 0, 0)
+        row[4] = _key(np.int64(4), a4, 0, 0)
+        row[5] = _key(np.int64(5), b1, 0, 0)
+        row[6] = _key(np.int64(6), b2, 0, 0)
+        row[7] = _key(np.int64(7), b3, 0, 0)
+        row[8] = _key(np.int64(8), b4, 0, 0)
+        row[9] = _key(np.int64(9), a1, s, 0)
+        row[10] = _key(np.int64(10), s, b1, 0)
+        row[11] = _key(np.int64(11), a2, a1, 0)
+        row[12] = _key(np.int64(12), b1, b2, 0)
+        row[13] = _key(np.int64(13), a3, a2, 0)
+        row[14] = _key(np.int64(14), b2, b3, 0)
+        row[15] = _key(np.int64(15), a1, b1, 0)
+        row[16] = _key(np.int64(16), a2, a1, s)
+        row[17] = _key(np.int64(17), a1, s, b1)
+        row[18] = _key(np.int64(18), s, b1, b2)
+        row[19] = _key(np.int64(19), a3, a2, a1)
+        row[20] = _key(np.int64(20), b1, b2, b3)
+        row[21] = _key(np.int64(21), b2, b3, b4)
+        row[22] = _key(np.int64(22), a4, a3, a2)
         # how likely the characters are a name that begins here, one before or two before
         n2, n3 = two[at + 3], three[at + 3]
         p2, p3, pp3 = two[at + 2], three[at + 2], three[at + 1]
-        row[23] = _key(23, n2, n3, 0)
-        row[24] = _key(24, p2, p3, 0)
-        row[25] = _key(25, pp3, two[at + 2], 0)
-        row[26] = _key(26, n3, a1, b3)
-        row[27] = _key(27, n2, a1, b2)
-        row[28] = _key(28, p2, a2, b1)
-        row[29] = _key(29, p3, a2, b2)
-        row[30] = _key(30, pp3, a3, b1)
-        row[31] = _key(31, n2 * 16 + n3, a1, a2)
-        row[32] = _key(32, n2, b2, b3)
-        row[33] = _key(33, n3, b3, b4)
-        row[34] = _key(34, p2, b1, b2)
-        row[35] = _key(35, p3, b2, b3)
-        row[36] = _key(36, pp3, b1, b2)
-        row[37] = _key(37, p2 * 16 + p3, a2, a3)
-        row[38] = _key(38, pp3, a3, a4)
+        row[23] = _key(np.int64(23), n2, n3, 0)
+        row[24] = _key(np.int64(24), p2, p3, 0)
+        row[25] = _key(np.int64(25), pp3, two[at + 2], 0)
+        row[26] = _key(np.int64(26), n3, a1, b3)
+        row[27] = _key(np.int64(27), n2, a1, b2)
+        row[28] = _key(np.int64(28), p2, a2, b1)
+        row[29] = _key(np.int64(29), p3, a2, b2)
+        row[30] = _key(np.int64(30), pp3, a3, b1)
+        row[31] = _key(np.int64(31), n2 * 16 + n3, a1, a2)
+        row[32] = _key(np.int64(32), n2, b2, b3)
+        row[33] = _key(np.int64(33), n3, b3, b4)
+        row[34] = _key(np.int64(34), p2, b1, b2)
+        row[35] = _key(np.int64(35), p3, b2, b3)
+        row[36] = _key(np.int64(36), pp3, b1, b2)
+        row[37] = _key(np.int64(37), p2 * 16 + p3, a2, a3)
+        row[38] = _key(np.int64(38), pp3, a3, a4)
         m1, m2, m3 = _mark(a1), _mark(a2), _mark(a3)
         e1, e2, e3 = _mark(b1), _mark(b2), _mark(b3)
-        row[39] = _key(39, n2, m1, e2)
-        row[40] = _key(40, n3, m1, e3)
-        row[41] = _key(41, p2, m2, e1)
-        row[42] = _key(42, p3, m2, e2)
-        row[43] = _key(43, pp3, m3, e1)
+        row[39] = _key(np.int64(39), n2, m1, e2)
+        row[40] = _key(np.int64(40), n3, m1, e3)
+        row[41] = _key(np.int64(41), p2, m2, e1)
+        row[42] = _key(np.int64(42), p3, m2, e2)
+        row[43] = _key(np.int64(43), pp3, m3, e1)
         # words of the dictionary
         word = words[at]
         first = starts[at] == word_starts[word]
@@ -205,50 +206,50 @@ def write_features(
         tag_before = np.int64(word_tags[word - 1]) if word > 0 else 0
         tag_behind = np.int64(word_tags[word + 1]) if word < last_word else 0
         length = min(5, word_starts[word + 1] - word_starts[word])
-        row[44] = _key(44, place, length, tag)
+        row[44] = _key(np.int64(44), place, length, tag)
         here = np.int64(word_hashes[word])
         w1 = np.int64(word_hashes[word - 1]) if word > 0 else 0
         w2 = np.int64(word_hashes[word - 2]) if word > 1 else 0
         v1 = np.int64(word_hashes[word + 1]) if word < last_word else 0
         v2 = np.int64(word_hashes[word + 2]) if word + 1 < last_word else 0
-        row[45] = _key(45, place, here, 0)
-        row[46] = _key(46, place, w1, length)
-        row[47] = _key(47, place, v1, length)
-        row[48] = _key(48, place + 4 * length, tag_before, tag)
-        row[49] = _key(49, place + 4 * length, tag_behind, tag)
-        row[50] = _key(50, w1, w2, place)
-        row[51] = _key(51, v2, tag_behind, place)
-        row[52] = _key(52, w1, n2 * 16 + n3, place)
+        row[45] = _key(np.int64(45), place, here, 0)
+        row[46] = _key(np.int64(46), place, w1, length)
+        row[47] = _key(np.int64(47), place, v1, length)
+        row[48] = _key(np.int64(48), place + 4 * length, tag_before, tag)
+        row[49] = _key(np.int64(49), place + 4 * length, tag_behind, tag)
+        row[50] = _key(np.int64(50), w1, w2, place)
+        row[51] = _key(np.int64(51), v2, tag_behind, place)
+        row[52] = _key(np.int64(52), w1, n2 * 16 + n3, place)
         # medical terms
         term = terms[at + 3]
-        row[53] = _key(53, term, n2 * 16 + n3, 0)
-        row[54] = _key(54, term, terms[at + 2], terms[at + 4])
-        row[55] = _key(55, term, a1, 0)
-        row[56] = _key(56, np.int64(hashes[at]), s, 0) if hashes[at] else 0
-        row[57] = _key(57, v1, w1, place)
+        row[53] = _key(np.int64(53), term, n2 * 16 + n3, 0)
+        row[54] = _key(np.int64(54), term, terms[at + 2], terms[at + 4])
+        row[55] = _key(np.int64(55), term, a1, 0)
+        row[56] = _key(np.int64(56), np.int64(hashes[at]), s, 0) if hashes[at] else 0
+        row[57] = _key(np.int64(57), v1, w1, place)
         # a surname between what is before it and what is behind a name of two or three characters
         score = name_scores[0, s] if s < 0x10000 else -128
         surname = 0 if score == -128 else 1 if score < 0 else 2 if score < 20 else 3
-        row[58] = _key(58, w1, surname, e3)
-        row[59] = _key(59, w1, surname, e2)
-        row[60] = _key(60, a1, surname, e3)
-        row[61] = _key(61, a1, surname, e2)
-        row[62] = _key(62, a2 * 65536 + a1, surname, e3)
-        row[63] = _key(63, a2 * 65536 + a1, surname, e2)
+        row[58] = _key(np.int64(58), w1, surname, e3)
+        row[59] = _key(np.int64(59), w1, surname, e2)
+        row[60] = _key(np.int64(60), a1, surname, e3)
+        row[61] = _key(np.int64(61), a1, surname, e2)
+        row[62] = _key(np.int64(62), a2 * 65536 + a1, surname, e3)
+        row[63] = _key(np.int64(63), a2 * 65536 + a1, surname, e2)
         # the label of the field, and what is before and behind a name beyond blanks
         label, before = labels[at], left[at]
-        row[64] = _key(64, label, n2 * 16 + n3, m1)
-        row[65] = _key(65, label, s, 0)
-        row[66] = _key(66, label, m1, e2)
-        row[67] = _key(67, label, p2 * 16 + p3, m2)
-        row[68] = _key(68, before, n2 * 16 + n3, 0)
-        row[69] = _key(69, before, surname, right[at + 1])
-        row[70] = _key(70, before, n2, right[at + 2])
-        row[71] = _key(71, before, n3, right[at + 3])
-        row[72] = _key(72, n2, right[at + 2], 0)
-        row[73] = _key(73, n3, right[at + 3], 0)
-        row[74] = _key(74, before, s, right[at + 1]) if s < 15 else 0
-        row[75] = _key(75, label, before, length) if s < 15 else 0
+        row[64] = _key(np.int64(64), label, n2 * 16 + n3, m1)
+        row[65] = _key(np.int64(65), label, s, 0)
+        row[66] = _key(np.int64(66), label, m1, e2)
+        row[67] = _key(np.int64(67), label, p2 * 16 + p3, m2)
+        row[68] = _key(np.int64(68), before, n2 * 16 + n3, 0)
+        row[69] = _key(np.int64(69), before, surname, right[at + 1])
+        row[70] = _key(np.int64(70), before, n2, right[at + 2])
+        row[71] = _key(np.int64(71), before, n3, right[at + 3])
+        row[72] = _key(np.int64(72), n2, right[at + 2], 0)
+        row[73] = _key(np.int64(73), n3, right[at + 3], 0)
+        row[74] = _key(np.int64(74), before, s, right[at + 1]) if s < 15 else 0
+        row[75] = _key(np.int64(75), label, before, length) if s < 15 else 0
 
 
 @compiled
