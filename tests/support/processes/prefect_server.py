@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import certifi
 import psutil
 
 from infra.settings import REPOSITORY
@@ -20,6 +21,17 @@ from tests.support.processes.ray_head import free_port, kill_all
 
 PREFECT = str(Path(sys.executable).parent / "prefect")
 POOL = "yiwen"
+
+
+def one_certificate(folder: Path) -> Path:
+    """Write the first of the authorities that certifi has, and return its file.
+
+    Prefect's client reads all of them whenever it is made, five times for each deployment, though nothing here is https.
+    """
+    end = "-----END CERTIFICATE-----\n"
+    path = folder / "authority.pem"
+    path.write_text(Path(certifi.where()).read_text(encoding="utf-8").partition(end)[0] + end, encoding="utf-8")
+    return path
 
 
 class PrefectServer:
@@ -37,6 +49,7 @@ class PrefectServer:
             "DO_NOT_TRACK": "1",
             "YIWEN_HOME": str(folder / "store"),
             "PYTHONPATH": str(REPOSITORY),
+            "PREFECT_API_SSL_CERT_FILE": str(one_certificate(folder)),
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
