@@ -14,6 +14,7 @@ import re
 
 from tasks.deidentify.forms.addresses import address_around, address_behind
 from tasks.deidentify.forms.cues import (
+    LOGIN_IN_THE_CLAUSE,
     NO_MEASURE,
     SEPARATOR,
     Values,
@@ -24,9 +25,11 @@ from tasks.deidentify.forms.cues import (
     called,
     coded_fits,
     extension_around,
+    first_of,
     greeted,
     latin_behind,
     latin_field,
+    long_enough,
     names_around,
     names_behind,
     names_behind_role,
@@ -46,6 +49,7 @@ from tasks.deidentify.forms.numbers import (
     foreign_telephone_fits,
     grouped_card_fits,
     identity_fits,
+    image_fits,
     landline_fits,
     long_number_fits,
     mistyped_identity_fits,
@@ -90,10 +94,16 @@ TYPES = (
         About(what="mobile telephone numbers", hipaa="D: telephone numbers", gbt="个人电话号码"),
         (
             Number(
-                found=("打{138-1234-5678}", "{138.1234.5678}", "{+86 138 1234 5678}", "{138****5678}"),
-                kept=("HBV DNA 13812345678 IU/ml", "ISBN 13812345678", "ab13812345678"),
+                found=(
+                    "打{138-1234-5678}",
+                    "{138.1234.5678}",
+                    "{+86 138 1234 5678}",
+                    "{138****5678}",
+                    "手机{159-1783-220*}又",
+                ),
+                kept=("HBV DNA 13812345678 IU/ml", "ISBN 13812345678", "ab13812345678", "评分159-1783-220"),
                 pattern=re.compile(
-                    rf"(?<![\d.]){_COUNTRY}1[3-9]\d(?:([ .-]?)\d{{4}}\1\d{{4}}|\*{{4}}\d{{4}})(?!\d){_NO_UNIT}"
+                    rf"(?<![\d.]){_COUNTRY}1[3-9]\d(?:([ .-]?)\d{{4}}\1\d{{3}}[\d*]|\*{{4}}\d{{4}})(?!\d){_NO_UNIT}"
                 ),
                 least=11,
                 fits=mobile_fits,
@@ -127,9 +137,10 @@ TYPES = (
                     "手机{1 3 6 7 1 9 0 2 2 8 5}无人接听",
                     "手机：{1 5 2 0 0 1 1 2 2 3 3}",
                     "请打{1 3 7 2 1 0 9 4 4 5 8} 孟",
+                    "老公的号是{1 5 9 7 9 0 8 3 3 4 2}，",
                 ),
-                kept=("手机1 3 6", "手机1台", "打1 3 6次"),
-                words="手机 手机号 电话 请打 拨打 联系",
+                kept=("手机1 3 6", "手机1台", "打1 3 6次", "号是1 3 6"),
+                words="手机 手机号 电话 请打 拨打 联系 号是 号码是",
                 beside=Values(re.compile(rf"{SEPARATOR}(?P<value>1 [3-9](?: \d){{9}})(?! ?\d)")),
                 header="number",
             ),
@@ -138,8 +149,9 @@ TYPES = (
                     "电话是{一三八七一二零四四五六}，",
                     "打{幺五二零零一一二二三三}",
                     "联系{一三六 九三八二 七零一五}。",
+                    "电话：{一八七,零七九四,六六一五}。",
                 ),
-                kept=("一三五七九", "一三八七一二", "一三五 七九"),
+                kept=("一三五七九", "一三八七一二", "一三五 七九", "一八七,零七九四,"),
                 words="一三 一四 一五 一六 一七 一八 一九 幺三 幺四 幺五 幺六 幺七 幺八 幺九",
                 beside=spelled_mobile,
             ),
@@ -423,10 +435,21 @@ TYPES = (
         About(what="QQ numbers", hipaa="R: any other unique identifying number", gbt="个人信息主体账号"),
         (
             Cues(
-                found=("QQ：{847261593}", "qq号是{847261593}", "QQ群号：{12345678}"),
-                kept=("QQ空间", "QQ群里", "QQ间期400"),
+                found=(
+                    "QQ：{847261593}",
+                    "qq号是{847261593}",
+                    "QQ群号：{12345678}",
+                    "QQ留言：{1 0 2 8 8 4 6 6 1 9}，",
+                    "QQ({二四八八零九七七一三})",
+                ),
+                kept=("QQ空间", "QQ群里", "QQ间期400", "QQ留言3条", "QQ群1 2 3"),
                 words="QQ qq Qq 扣扣 企鹅号 QQ群 qq群 Qq群 扣扣群",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[1-9]\d{{4,11}})(?![\d.])")),
+                beside=Values(
+                    re.compile(
+                        rf"(?:留言)?{SEPARATOR}"
+                        rf"(?P<value>[1-9](?:\d{{4,11}}|(?: \d){{5,11}})|{_SPELLED}{{6,12}})(?! ?\d|\.)"
+                    )
+                ),
                 header="number",
             ),
         ),
@@ -446,16 +469,49 @@ TYPES = (
                     "发您微信行不，我号{luotiao_97}",
                     "联系：微信{zzj-guiyang}，",
                     "谁有她微信?——{hexie_ENT}，",
+                    "微信号发你了:{wxid_k3f8x0q71b}\n",
+                    "新微信{ff-liu_2024},旧的",
+                    "微信语音随访({cdz_1965}),",
                 ),
-                kept=("微信公众号", "微信 Android", "invx ab12345"),
+                kept=(
+                    "微信公众号",
+                    "微信 Android",
+                    "invx ab12345",
+                    "微信发的CT-2023结果",
+                    "微信查看PCR报告",
+                    "微信咨询。hs_crp12",
+                    "微信推荐Omega-3鱼油",
+                ),
                 words="微信 薇信 威信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
-                beside=Values(
-                    re.compile(
-                        rf"(?:[{_HAN}，,]{{0,6}}?号(?:是|[：:])?|聊|[?？][—\-]{{1,2}}|{SEPARATOR})\s?(?P<value>[A-Za-z][A-Za-z0-9_\-]{{5,19}}|[1-9]\d{{4,11}})(?![A-Za-z0-9.])"
+                beside=first_of(
+                    Values(
+                        re.compile(
+                            rf"(?:[{_HAN}，,]{{0,6}}?号(?:是|[：:])?|聊|[?？][—\-]{{1,2}}|{SEPARATOR})\s?"
+                            r"(?P<value>[A-Za-z][A-Za-z0-9_\-]{5,19}|[1-9]\d{4,11})(?![A-Za-z0-9.])"
+                        ),
+                        account_fits,
                     ),
-                    account_fits,
+                    Values(LOGIN_IN_THE_CLAUSE),
                 ),
                 header="number",
+            ),
+            Cues(
+                found=(
+                    "绿泡泡搜 {mxq-health88},备注",
+                    "绿泡泡头像是向日葵,号{afen_1122},",
+                    "微❤:{yiyi_mama33},我拉你",
+                    "挂号加微{JST-zhongyi02}。",
+                ),
+                kept=("加微量元素Zn-12", "绿泡泡里说"),
+                words="微❤ 微心 绿泡泡 加微",
+                beside=Values(LOGIN_IN_THE_CLAUSE),
+            ),
+            Cues(
+                found=("护士你好,加我V:{lanlan_0917},片子", "加我{tang1987tang},"),
+                kept=("加我院Holter-24检查", "加我V1导联", "加V5: 12"),
+                words="加V 加v 加我V 加我v 加我",
+                next_characters="：: abcdefghijklmnopqrstuvw",
+                beside=Values(LOGIN_IN_THE_CLAUSE),
             ),
         ),
     ),
@@ -600,7 +656,9 @@ TYPES = (
                 ),
                 beside=Values(
                     re.compile(
-                        r"[：:=]?\s?(?P<value>(?=[A-Z\-]{0,7}\d{2})[A-Z0-9\-]{6,28}+)(?![a-z.×%％])",
+                        r"[：:=]?\s?(?P<value>[A-Z]{2,3}\d{4}(?: \d{2,6}){2,4}(?! ?\d)"
+                        r"|(?=[A-Z\-]{0,7}\d{2})[A-Z0-9\-]{6,28}+)"
+                        r"(?![a-z.×%％])",
                     )
                 ),
             ),
@@ -636,6 +694,7 @@ TYPES = (
                 beside=Values(
                     re.compile(
                         r"[：:]?\s?(?P<value>\d(?: \d){5,17}(?! ?\d)|\d{3,6}(?: \d{2,6}){1,4}(?! ?\d)"
+                        r"|[A-Z]{2,3}\d{4}(?: \d{2,6}){2,4}(?! ?[\dA-Za-z.])"
                         r"|(?!CD|ICD|GB|YY|ISO|IL)[A-Z]{2,6} \d{3,8}(?: \d{2,6}){0,3}(?! ?[\dA-Za-z.])"
                         r"|(?=[A-Za-z\-]{0,12}\d)(?=(?:[A-Za-z\-]*\d){3})[A-Za-z0-9]{1,20}+(?:-[A-Za-z0-9]{1,16}+){0,3}+)"
                         rf"(?![~～至到例个次年月日元天.(（]|\s?[×%％]){NO_MEASURE}"
@@ -709,6 +768,60 @@ TYPES = (
                     ),
                     coded_fits,
                 ),
+            ),
+            Cues(  # codes of what is collected, sent or shown at a door
+                found=(
+                    "献血码={G1532 24 001277},Rh",
+                    "券码{1109 4482 703}。",
+                    "探视码{ICU7K2},每日",
+                    "运单{YT8817 4420 0196 3}显示",
+                    "取件码：{8-2-3307}。",
+                ),
+                kept=("券码不清", "运单3份", "探视码无", "取件码12", "券码2024年"),
+                words="献血码 券码 探视码 取件码 提货码 核销码 运单 乘车码 陪护码 住院码 病案码",
+                beside=Values(
+                    re.compile(
+                        r"(?:是|为)?[=：:]?\s?"
+                        r"(?P<value>(?=(?:[A-Z \-]*\d){2})[A-Z0-9]{1,20}+(?:[ \-][A-Z0-9]{1,12}+){0,5}+)"
+                        rf"(?<![ \-][A-Z])(?<!^\d)(?![~～至到例个次年月日元份.a-z%％]){NO_MEASURE}"
+                    ),
+                    long_enough,
+                ),
+            ),
+            Cues(
+                found=("受试者{S-017}(首字母", "受试者 {C-0312}，"),
+                kept=("受试者T-1", "受试者CD-34阳性", "受试者12名"),
+                words="受试者",
+                next_characters=" ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+                beside=Values(re.compile(r" ?(?P<value>[A-Z]{1,2}-\d{3,6})(?![\dA-Za-z.+%％])")),
+            ),
+            Cues(
+                found=("处方{Rp.00981}打不出来", "处方 {Rp 20391}，"),
+                kept=("处方Rp.阿莫西林", "处方Rp 3片"),
+                words="处方",
+                next_characters=" R",
+                beside=Values(re.compile(r" ?(?P<value>R[pP][.： ]{0,2}\d{4,10})(?![\d.])")),
+            ),
+            Number(
+                found=("快递{SF6044 1180 2297}。", "单号{JD0128 8841 7320},收", "骆晓，{ZTO 7366 2041 58}，"),
+                kept=("SF6044", "JD0128 8841", "JT 12 1180 2297例", "STO 0128 8841 7320 IU"),
+                pattern=re.compile(
+                    r"(?<![0-9A-Za-z.\-])(?:SF|JD|YT|ZTO|STO|JT|EMS) ?\d{4}(?: ?\d{4})(?: ?\d{2,6}){1,2}(?![\dA-Za-z.])"
+                    rf"{_NO_UNIT}"
+                ),
+                least=10,
+                fits=image_fits,
+                after_cues=True,
+            ),
+            Number(
+                found=("带片子 {CT 0044718}", "袋子上写的{DR1187023}。", "{MR0091827}平扫"),
+                kept=("CT 20230918平扫", "CT 120kV", "DR 3张", "CT 0044718 IU/ml"),
+                pattern=re.compile(
+                    rf"(?<![0-9A-Za-z.\-])(?:CT|MRI?|DR|CR|DSA|PETCT) ?\d{{7,9}}(?![\dA-Za-z.]){_NO_UNIT}"
+                ),
+                least=6,
+                fits=image_fits,
+                after_cues=True,
             ),
             Cues(
                 found=("受试者〔姓名〕（{S-0119}），", "〔姓名〕（{ZY77103}）"),

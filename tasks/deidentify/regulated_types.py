@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import re
 
-from tasks.deidentify.forms.cues import NO_MEASURE, SEPARATOR, Values, named_account
+from tasks.deidentify.forms.cues import (
+    LOGIN_IN_THE_CLAUSE,
+    NO_MEASURE,
+    SEPARATOR,
+    Values,
+    first_of,
+    named_account,
+)
 from tasks.deidentify.forms.dates import (
     ANY_DATE,
     BIRTH_DATE,
@@ -294,12 +301,15 @@ REGULATED_TYPES = (
                     "执业证书编号{110420500008123}，",
                     "从业资格证号：{440100123456}；",
                     "（证号{SHPG-00871}）",
+                    "执业证书编码{110430000017826}，",
+                    "医疗机构执业许可证{PDY00218836010519D1102}，",
                     "驾驶证号{420106198003174}，",
                 ),
                 kept=("执业证书已年检", "资格证3年"),
                 words=(
                     "执业证 执业证书 执业证号 执业证书编号 执业证书号 医师执业证 资格证 资格证号 资格证书 "
                     "资格证书编号 从业资格证 从业资格证号 许可证号 驾驶证 驾驶证号 驾照 证号 证书编号 证书号 "
+                    "执业许可证 执业许可证号 执业证书编码 "
                     "统一社会信用代码"
                 ),
                 beside=Values(
@@ -392,9 +402,9 @@ REGULATED_TYPES = (
                 after_cues=False,
             ),
             Cues(
-                found=("MAC：{A4-5E-60-C1-22-0F}",),
-                kept=("MAC患者", "BigMAC 12"),
-                words="MAC MAC地址 物理地址",
+                found=("MAC：{A4-5E-60-C1-22-0F}", "叫号屏mac{00:1B:44:11:3A:B7},地址"),
+                kept=("MAC患者", "BigMAC 12", "stomac00:1B:44"),
+                words="MAC mac Mac MAC地址 mac地址 物理地址",
                 beside=Values(
                     re.compile(
                         rf"{SEPARATOR}(?P<value>[0-9A-Fa-f]{{2}}(?:[:-][0-9A-Fa-f]{{2}}){{5}}|[0-9A-F]{{12}})(?![0-9A-Za-z])"
@@ -433,9 +443,12 @@ REGULATED_TYPES = (
         ),
         (
             Digits(
-                found=("定位：{30.5928,114.3055}，", "{114.30552，30.59281}附近"),
+                found=("定位：{30.5928,114.3055}，", "{114.30552，30.59281}附近", "回传{28.6842N,115.8579E},"),
                 kept=("3.123,4.305", "K81.000，51.2300", "30.592,94", "130.5928,114.3055"),
-                pattern=r"(?<![0-9A-Za-z.])(?P<first>\d{1,3}\.\d{3,8})\s?[,，]\s?(?P<second>\d{1,3}\.\d{3,8})(?!\d)",
+                pattern=(
+                    r"(?<![0-9A-Za-z.])(?P<first>\d{1,3}\.\d{3,8})°?[NSEW]?\s?[,，]\s?(?P<second>\d{1,3}\.\d{3,8})"
+                    r"(?!\d)(?:°?[NSEW](?![A-Za-z]))?"
+                ),
                 fits=coordinates_fit,
                 next_characters=".",
                 after_cues=False,
@@ -463,10 +476,10 @@ REGULATED_TYPES = (
         ),
         (
             Cues(
-                found=("军官证号{军字第0412287号}，", "士兵证：{0412287}"),
+                found=("军官证号{军字第0412287号}，", "士兵证：{0412287}", "士兵证{士字第20190044218号}，"),
                 kept=("军官证遗失", "军官证有效期10年"),
                 words="军官证 军官证号 军官证号码 士兵证 士兵证号 军人证 军人证号 文职证 警官证 警官证号",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>(?:[{_HAN}]{{1,3}}?字)?第?\d{{5,10}}号?)(?!\d)")),
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>(?:[{_HAN}]{{1,3}}?字)?第?\d{{5,14}}号?)(?!\d)")),
                 header="number",
             ),
         ),
@@ -482,9 +495,9 @@ REGULATED_TYPES = (
         ),
         (
             Cues(
-                found=("居住证号{830000199201012334}，", "暂住证：{42010600123}"),
+                found=("居住证号{830000199201012334}，", "暂住证：{42010600123}", "居留许可{B20331784}，"),
                 kept=("居住证过期", "居住证3年"),
-                words="居住证 居住证号 居住证号码 暂住证 暂住证号 永居证 永久居留证",
+                words="居住证 居住证号 居住证号码 暂住证 暂住证号 永居证 永久居留证 居留许可 居留许可号 居留证",
                 beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{0,3}}\d{{8,18}}[Xx]?)(?![0-9A-Za-z])")),
                 header="number",
             ),
@@ -527,26 +540,53 @@ REGULATED_TYPES = (
         ),
         (
             Cues(
-                found=("抖音号{zhongyi_xiaobai}，", "钉钉号{dtk9x02}，", "APP账号{bs_1949}，", "支付宝：{fangq8812}"),
-                kept=("抖音视频", "支付宝转您", "公众号文章", "钉钉打卡"),
+                found=(
+                    "抖音号{zhongyi_xiaobai}，",
+                    "钉钉号{dtk9x02}，",
+                    "APP账号{bs_1949}，",
+                    "支付宝：{fangq8812}",
+                    "支付宝直接搜{sunlp_yx@aliyun},",
+                    "抖音你关注下:{majun_kangfu8},",
+                    "闲鱼号{lzq_guahao}。",
+                    "知乎{deer-in-fog-31},",
+                ),
+                kept=(
+                    "抖音视频",
+                    "支付宝转您",
+                    "公众号文章",
+                    "钉钉打卡",
+                    "抖音上看PPT-12",
+                    "知乎说的Hp-PCR检测",
+                    "支付宝付款。hs_crp12",
+                    "小红书推荐Omega-3鱼油",
+                ),
                 words=(
                     "支付宝 支付宝账号 支付宝号 抖音 抖音号 钉钉 钉钉号 微博 微博号 快手 快手号 小红书 小红书号 "
                     "视频号 公众号 B站 淘宝 淘宝账号 APP账号 App账号 用户名 登录名 账户名 飞书 企业微信 百度账号 "
-                    "Skype Telegram WhatsApp"
+                    "Skype Telegram WhatsApp 闲鱼 闲鱼号 知乎 知乎号 豆瓣 贴吧"
                 ),
-                beside=Values(
-                    re.compile(rf"{SEPARATOR}(?P<value>[A-Za-z0-9][A-Za-z0-9_\-]{{3,29}})(?![A-Za-z0-9@.%％])"),
-                    named_account,
+                beside=first_of(
+                    Values(
+                        re.compile(rf"{SEPARATOR}(?P<value>[A-Za-z0-9][A-Za-z0-9_\-]{{3,29}})(?![A-Za-z0-9@.%％])"),
+                        named_account,
+                    ),
+                    Values(LOGIN_IN_THE_CLAUSE),
                 ),
                 header="number",
             ),
+            Cues(
+                found=("医保电子凭证号{4401 8827 0093 5516}，", "电子凭证：{4401882700935516}"),
+                kept=("电子凭证已激活", "电子凭证3次"),
+                words="电子凭证 医保电子凭证 电子凭证号",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d{{4}}(?: ?\d{{4}}){{2,4}})(?! ?\d)")),
+            ),
             Cues(  # APP before 账号 is the next cue: read with the value, each round would find one of a long row
-                found=("账号{weiwy03}，", "账号{kuangz@telemed}，", "登录账号：{wang_xm} "),
-                kept=("账号已注销", "账号admin", "账号A级"),
+                found=("账号{weiwy03}，", "账号{kuangz@telemed}，", "登录账号：{wang_xm} ", "VPN账号{fengjiayi}，从"),
+                kept=("账号已注销", "账号admin", "账号A级", "账号guest登录", "账号HIS", "账号login失败"),
                 words="账号 帐号 登录账号 工号账号",
                 beside=Values(
                     re.compile(
-                        r"\s?[：:]?\s?(?P<value>(?=[A-Za-z.]{0,20}[0-9_@])[A-Za-z][A-Za-z0-9_.\-]{2,24}+(?:@[A-Za-z0-9\-]{2,20})?)"
+                        r"\s?[：:]?\s?(?P<value>(?=[A-Za-z.]{0,20}[0-9_@]|(?!admin|guest|login|system|oracle|windows)[a-z]{5,20}(?![a-z.]))[A-Za-z][A-Za-z0-9_.\-]{2,24}+(?:@[A-Za-z0-9\-]{2,20})?)"
                         r"(?<!APP)(?<!App)(?![A-Za-z0-9@.%％])"
                     )
                 ),

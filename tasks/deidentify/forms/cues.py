@@ -88,6 +88,15 @@ _PATIENTS = frozenset(("患者", "病人", "患儿", "产妇", "孕妇", "死者
 _ANONYMOUS = ("某某", "某甲", "某乙", "某丙")
 
 
+# matches: ":lanlan_0917", "头像是向日葵,号afen_1122", "直接搜sunlp_yx@aliyun"
+# not: "发的CT-2023结果", "推荐Omega-3", "。abc_12"
+LOGIN_IN_THE_CLAUSE = re.compile(
+    r"[^A-Za-z0-9@/。；;！!？?\n〔〕]{0,14}(?![A-Z][a-z]{1,20}-?\d{1,6}(?![A-Za-z0-9_\-]))(?P<value>(?=[A-Za-z\-]{0,24}[0-9_]|[a-z]{2,10}-[a-z])(?=(?:[A-Z0-9_\-]*[a-z]){3})"
+    r"[A-Za-z][A-Za-z0-9_\-]{4,24}+(?:@[a-z]{3,12}(?!\.))?)(?![A-Za-z0-9_@.\-]|[%％])"
+)
+"""A login that a clause tells behind the name of a service: letters in lower case with digits or _ among them."""
+
+
 @dataclass(frozen=True)
 class Values:
     """Reader of numbers and account names behind a cue."""
@@ -118,6 +127,15 @@ class Values:
             found.append(match.span("value"))
             match = _MORE.match(text, match.end())
         return found
+
+
+def first_of(*readers: Callable[[str, int, int, int], list[Span]]) -> Callable[[str, int, int, int], list[Span]]:
+    """Return a reader that finds what the first of some readers finds that finds anything."""
+
+    def read(text: str, start: int, end: int, free_from: int) -> list[Span]:
+        return next(filter(None, (reader(text, start, end, free_from) for reader in readers)), [])
+
+    return read
 
 
 def _shape(value: str) -> str:
@@ -164,7 +182,9 @@ def number_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
 
 # matches: "一三八七一二零四四五六", "一三八 七一二零 四四五六"
 # not: "一三五七九"
-_SPELLED = re.compile(r"[一幺][三四五六七八九](?: ?[零〇一二三四五六七八九幺]){9,10}(?! ?[零〇一二三四五六七八九幺])")
+_SPELLED = re.compile(
+    r"[一幺][三四五六七八九](?:[ ,，]?[零〇一二三四五六七八九幺]){9,10}(?![ ,，]?[零〇一二三四五六七八九幺])"
+)
 
 
 def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -253,6 +273,13 @@ def coded_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     """Refuse codes of classifications, standards, studies and genes, and too few digits: 编码ICD-10."""
     value = match["value"]
     return not _PUBLIC_CODE.match(value) and len(_DIGIT.findall(value)) >= 4
+
+
+def long_enough(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse short numbers, and codes of classifications, standards, studies and genes."""
+    value = match["value"]
+    has_letters = any(character.isalpha() for character in value)
+    return not _PUBLIC_CODE.match(value) and len(_DIGIT.findall(value)) >= (2 if has_letters else 5)
 
 
 def plain_id_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:

@@ -172,7 +172,7 @@ def short_code_fits(text: str, start: int, number: str) -> bool:
 # not: "号", "："
 _NO_PERSON_BEFORE = re.compile(
     r"(?:DNA|RNA|载量|拷贝数?|计数|定量|滴度|准字[A-Z]?|批号|批件号?|批次|文号|PMID|ISBN|ISSN|[Dd][Oo][Ii]|GenBank|登录号|登记号|注册号?"
-    r"|货号|型号|规格|基因|序列|[Rr]eads|比对|本位码|注准|注进|注许|DI|组合码|项目码|收费码|编码|物价[\d、,，]{0,40}|标准|专利号?|方案号?|代码|军字第|CAS|[元￥¥$约达至~～±+(（第*/])[：:]?\s?$"
+    r"|货号|型号|规格|基因|(?:GB|YY|WS|DB|ISO|IEC|JJG)(?:/[TZ])?|序列|[Rr]eads|比对|本位码|注准|注进|注许|DI|组合码|项目码|收费码|编码|物价[\d、,，]{0,40}|标准|专利号?|方案号?|代码|军字第|CAS|[元￥¥$约达至~～±+(（第*/])[：:]?\s?$"
 )
 # matches: " IU/ml", "拷贝", "元"
 # not: "，"
@@ -195,6 +195,11 @@ def long_number_fits(text: str, start: int, number: str) -> bool:
     if number[-14:].isdigit() and is_date(digits[:8]) and len(digits) in (8, 12, 14):
         return False
     return not (_LETTER_BEFORE.search(text[max(0, start - 1) : start]) or is_of_a_thing(text, start, number))
+
+
+def image_fits(text: str, start: int, number: str) -> bool:
+    """Refuse dates behind the name of a method: CT 20230918."""
+    return not is_date(re.sub("[^0-9]", "", number)) and not _UNIT_BEHIND.match(text, start + len(number))
 
 
 def is_of_a_thing(text: str, start: int, number: str) -> bool:

@@ -35,6 +35,8 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "{Holter}：总心搏118763次",
         "{Braden}评分 12",
         "{平车}推入病房",
+        "12393又{占线}",
+        "在门诊{楼四楼}，",
     ],
 )
 def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
@@ -72,6 +74,11 @@ def test_rooms_of_a_house_and_countries_are_no_addresses() -> None:
     assert not stays(*span_of("{中国建设银行南湖支行} "), "address")
     assert stays(*span_of("在{长江轮}上烧锅炉"), "address")
     assert not stays(*span_of("住{长江轮渡村}，"), "address")
+    assert stays(*span_of("{47远中龋}，"), "address")
+    assert stays(*span_of("{保温箱6号}，"), "address")
+    assert stays(*span_of("请到{门诊楼四楼}，"), "address")
+    assert not stays(*span_of("住{47号院}，"), "address")
+    assert not stays(*span_of("住{锦绣楼四楼}，"), "address")
     assert not stays(*span_of("住{玉泉路23号柜}，"), "address")
     assert not stays(*span_of("住{玉泉路六楼}，"), "address")
 
@@ -80,3 +87,13 @@ def test_a_count_in_a_table_is_no_number_of_a_paper() -> None:
     assert stays(*span_of("I\t{112}\t未达到"), "record")
     assert not stays(*span_of("王芳\t{112}-7\t女"), "record")
     assert not stays(*span_of("住院号 {112338}\t女"), "record")
+
+
+@pytest.mark.parametrize("marked", ["请拨{12320}。", "叫我{打12393}，", "拨打{95519}报案"])
+def test_a_hotline_stays(marked: str) -> None:
+    assert stays(*span_of(marked), "record")
+
+
+@pytest.mark.parametrize("marked", ["病历{12300}，", "编号{9551}，", "病案{123201}，"])
+def test_other_short_numbers_go(marked: str) -> None:
+    assert not stays(*span_of(marked), "record")
