@@ -78,6 +78,12 @@ _OF_A_SCORE = re.compile(r"\s?[A-Z]\d[A-Z]\d")
 _OF_A_LATIN_TERM = re.compile(r"\s?(?:\d+\.\d|\d{5,9}[\u4e00-\u9fff]|[ⅠⅡⅢⅣⅤ]|[\u4e00-\u9fff]{0,2}(?:术|瓣))")
 
 
+# matches: "-约翰逊综合征", "斯-约翰逊综合征", "-巴雷病"
+# not: "-王强", "，约翰逊综合征"
+_OF_TWO_AUTHORS = re.compile(
+    "[\u4e00-\u9fff]{0,3}[-－·][\u4e00-\u9fff]{1,5}?(?:综合征|病(?!人|房|区|史)|征(?!求)|试验|评分|定律)"
+)
+"""The second author of a syndrome: 史蒂文斯-约翰逊综合征, 吉兰-巴雷综合征."""
 # matches: "VV-ECMO", "CRRT-CVVHDF"
 # not: "LI XIAOMENG", "Soo-jin"
 _CAPITALS = re.compile("[A-Z]{2,8}(?:-[A-Z0-9]{2,8}){1,3}")
@@ -163,6 +169,8 @@ def _name_stays(text: str, start: int, end: int, written: str) -> bool:
     if _CLASS_OF_A_SCALE.match(written) or (
         written.isascii() and " " not in written and _CLASS_BEHIND.match(text, end)
     ):
+        return True
+    if end < len(text) and _OF_TWO_AUTHORS.match(text, end):
         return True
     if _HEARD.match(text, start) or written.endswith("样体"):
         return True
