@@ -38,7 +38,7 @@ _OTHER_NUMBERS = frozenset(
 _CALLED = names.HONORIFICS["kin"] + names.HONORIFICS["work"] + names.HONORIFICS["polite"]
 _HIDDEN = 0.25
 """Share of the names that are replaced already, as those that rules find."""
-_LABELLED_SHARE = 0.4
+LABELLED_SHARE = 0.4
 """Share of the lines that come from labelled ones, with other names, of those that are no plain text."""
 _WORD_STAYS_WORD = 0.7
 """Share of the names of labelled lines that are replaced by another word where they are one."""
@@ -78,8 +78,9 @@ class Source(NamedTuple):
 class Drawing:
     """Draws lines with one generator."""
 
-    def __init__(self, source: Source, seed: int) -> None:
+    def __init__(self, source: Source, seed: int, labelled_share: float = LABELLED_SHARE) -> None:
         """Prepare to draw lines from a source."""
+        self.labelled_share = labelled_share
         self.rng = random.Random(seed)
         self.source = source
         templates = TEMPLATES.read_text(encoding="utf-8").splitlines()
@@ -118,7 +119,7 @@ class Drawing:
             return Line(self.pick(self.source.sentences), ())
         if rng.random() < 0.16:
             return self._terms() if rng.random() < 0.6 else self._findings()
-        if self.source.labelled and rng.random() < _LABELLED_SHARE:
+        if self.source.labelled and rng.random() < self.labelled_share:
             return self._of_labelled(self.pick(self.source.labelled))
         if rng.random() < 0.34:
             return self._in_sentence()
@@ -705,7 +706,9 @@ def _called_by_words(labelled: Sequence[str]) -> Sequence[str]:
 
 
 def _is_word(name: str) -> bool:
-    return rjieba.cut(name, False) == [name]
+    """Return True for a word of the dictionary that it does not hold as a name, such as 王建国."""
+    tagged = rjieba.tag(name, False)
+    return len(tagged) == 1 and not tagged[0][1].startswith("nr")
 
 
 def _abbreviations(sentences: Sequence[str]) -> Sequence[str]:

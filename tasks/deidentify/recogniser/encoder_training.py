@@ -90,7 +90,7 @@ def main() -> None:
     torch.set_num_threads(1)
     labelled = read_all_labelled(options)
     source = read_source(options.data, labelled, options.seed)
-    drawing = Drawing(source, options.seed)
+    drawing = Drawing(source, options.seed, options.labelled_share)
     lines = [drawing.line() for _ in range(options.lines)]
     print(f"{len(source.sentences)} sentences, {len(labelled)} labelled lines", flush=True)
     torch.manual_seed(options.seed)

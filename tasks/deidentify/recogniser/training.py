@@ -26,7 +26,7 @@ from infra.arrays.compiled import compiled
 from tasks.deidentify.forms.names import SURNAMES
 from tasks.deidentify.forms.places import words
 from tasks.deidentify.recogniser.archive import write_arrays
-from tasks.deidentify.recogniser.drawing import Drawing, Line, Source
+from tasks.deidentify.recogniser.drawing import LABELLED_SHARE, Drawing, Line, Source
 from tasks.deidentify.recogniser.features import (
     FEATURES,
     KEY_BITS,
@@ -122,7 +122,7 @@ def main() -> None:
     labelled = read_all_labelled(options)
     source = read_source(options.data, labelled, options.seed)
     print(f"{len(source.sentences)} sentences, {len(labelled)} labelled lines", flush=True)
-    drawing = Drawing(source, options.seed)
+    drawing = Drawing(source, options.seed, options.labelled_share)
     knowledge = Knowledge(name_scores(drawing, source.sentences), lexicon_of(options.data))
     lines = [drawing.line() for _ in range(options.lines)]
     examples = read_examples(lines)
@@ -137,6 +137,9 @@ def add_labelled(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labelled", type=Path, nargs="*", default=[], help="lines with identifiers in braces")
     parser.add_argument(
         "--labelled-even", type=Path, nargs="*", default=[], help="files of which the lines 0, 2, 4 … alone are used"
+    )
+    parser.add_argument(
+        "--labelled-share", type=float, default=LABELLED_SHARE, help="share of the lines that are drawn from these"
     )
 
 

@@ -78,6 +78,19 @@ def test_equal_seeds_draw_equal_lines_whose_spans_are_right() -> None:
     assert all(piece for piece, _ in spans)
 
 
+def test_labelled_lines_keep_their_words_and_get_other_names() -> None:
+    """Words that people are called in one line are what they are called in another; 王建国 is no word."""
+    source = SOURCE._replace(labelled=["喊{name:季节}来换药", "叫{name:厚道}把{name:王建国}送走"])
+    drawing = Drawing(source, 3, labelled_share=1.0)
+    drawn = [line for line in (drawing.line() for _ in range(600)) if line.text.endswith("来换药")]
+    called = {line.text[start:end] for line in drawn for start, end, _ in line.spans}
+    assert len(drawn) > 60 and {"季节", "厚道"} < called and "王建国" not in called
+    kept = sum(line.text in ("喊季节来换药", "喊厚道来换药") for line in drawn)
+    assert 0.3 * len(drawn) < kept < 0.8 * len(drawn)  # of 70 %, a quarter is hidden
+    without = Drawing(source, 3, labelled_share=0.0)
+    assert not any("来换药" in without.line().text for _ in range(600))
+
+
 @needs_model
 @pytest.mark.parametrize(
     "marked",
