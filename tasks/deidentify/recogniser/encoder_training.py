@@ -2,9 +2,9 @@
 
     python -m tasks.deidentify.recogniser.encoder_training --data DATA --labelled LINES.jsonl --encoder FOLDER
 
-FOLDER is a model as `pretrain/bert-mini` exports it, or an `encoder.npz`, which is then trained further: on lines of
-your own, say. DATA and LINES are those of training.py. Characters of names are often hidden or drawn anew, so that what
-stands around them counts. Matrices are rounded to 8 bits with a scale a row.
+FOLDER is a model as `pretrain/bert-mini` exports it, or an `encoder.npz`, which is then trained further. DATA and LINES
+are those of training.py. Characters of names are often hidden or drawn anew, so that what stands around them counts.
+Matrices are rounded to 8 bits with a scale a row.
 Equal inputs and seeds give equal weights on one machine with one thread. Time grows with the lines times epochs; memory
 holds all lines.
 """
