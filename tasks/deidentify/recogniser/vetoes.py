@@ -26,7 +26,7 @@ _OF_OTHER_THINGS = re.compile(
 # matches: "张家人", "高三学生"
 # not: "张家"
 _NOBODY = re.compile(
-    "家[人属]$|学生$|医生$|患者$|[病症癌瘤轴码械状]$|加达波$|国械注$|^[低中高极]危$|^年令$|^(?:纯合|杂合|臂展|空腹|餐后|睡前)$|全长$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|续方|温馨|事由|新入|窦律|房律|包吃|呼车|学平险?|微博|幸福|祝[愿福]|将其|滑雪|栗子|文言文|公众号|雪碧|层厚|平车|枕部|商保|占线|白屏|蓝屏|黑屏|艾特|班级|暴雨|[工农建交]行)$|氏[牙征病]$|单抗$"
+    "家[人属]$|学生$|医生$|患者$|[病症癌瘤轴码械状]$|加达波$|国械注$|^[低中高极]危$|^年令$|^(?:纯合|杂合|臂展|空腹|餐后|睡前)$|全长$|[一二三四五六七八九十]$|^老爷子$|支付宝|^(?:小夜|大夜|小计|合计|惠顾|图文|续方|温馨|事由|新入|窦律|房律|包吃|呼车|学平险?|微博|幸福|祝[愿福]|将其|滑雪|栗子|文言文|公众号|雪碧|层厚|平车|枕部|商保|占线|白屏|蓝屏|黑屏|艾特|班级|暴雨|病检|依情|丁肝|羊藿|全层|革兰|[工农建交]行)$|氏[牙征病]$|单抗$"
 )
 
 
@@ -47,7 +47,7 @@ _OF_A_SIGN = re.compile(
 # matches: "奴单抗", "不动杆菌", "伐他汀"
 # not: "，霉素", "诉头痛", "服他汀", "感染病毒"
 _OF_A_DRUG_OR_GERM = re.compile(
-    "(?:(?![服用使口予给停换加改含对因患有的检诉感染者查测])[\u4e00-\u9fff]){0,2}?(?:单抗|替尼|他汀|沙坦|普利|霉素|西林|沙星|地平|洛尔|拉唑|康唑|夫定|洛韦|西泮|列汀|列净|鲁肽|培南|库铵|太尼"
+    "(?:(?![服用使口予给停换加改含对因患有的检诉感染者查测])[\u4e00-\u9fff]){0,2}?(?:单抗|替尼|非尼|他汀|沙坦|普利|霉素|西林|沙星|地平|洛尔|拉唑|康唑|夫定|洛韦|西泮|列汀|列净|鲁肽|培南|库铵|太尼"
     "|杆菌|球菌|弧菌|念珠菌|霉菌|曲霉|病毒|螺旋体|支原体|衣原体)"
 )
 # matches: "达 2.5mg", " 5mg", "10g"
@@ -114,6 +114,9 @@ _ROOM_OF_A_HOUSE = re.compile(
     "[0-9一二三四五六七八九十]{1,2}楼(?:示教室|会议室|护士站|办公室|诊室|手术室|病房|病区|阶梯教室)$"
     "|[^市区县镇村路街道巷]{1,8}[0-9]{1,4}号(?:柜|箱|架|冰箱|抽屉|储物柜)子?$"
 )
+# matches: "T2N0M0", "pT1cN0", "ypT3N1aM0", "T4bN2"
+# not: "T2-0917", "TN20190871"
+_STAGE_OF_A_TUMOUR = re.compile(r"[cypra]{0,3}T(?:[0-4]|is|x)[a-d]?N[0-3xX][a-c]?(?:M[01xX][a-c]?)?", re.IGNORECASE)
 # matches: "12320", "打12393", "95519"
 # not: "12号", "123201"
 _HOTLINE = re.compile(
@@ -138,6 +141,15 @@ _CLASS_OF_A_SCALE = re.compile(r"[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)? (?:I{1,3}|IV|VI
 # matches: " IIIa", "IV", "3级"
 # not: "，"
 _CLASS_BEHIND = re.compile(r"\s?(?:I{1,3}|IV|VI{0,3}|[ⅠⅡⅢⅣⅤⅥ])[a-d]?(?![A-Za-z.])|\s?\d[a-d]?(?:级|期|型|度)")
+# matches: "祝您早日康复", "祝你", "祝早日", "祝健康"
+# not: "祝医生", "祝晓燕", "祝安民"
+_WISHED = re.compile("祝(?:[您你]|早日|愿|福|贺|大家|各位|健康|好运|一切|生活|平安$)")
+# matches: "权威医院", "权威的", "扶正祛邪", "替吉奥", "祛邪扶正"
+# not: "权威，男", "扶正来了"
+_IN_A_PHRASE = re.compile("权威(?=医院|的|专家|机构|认证|部门)|扶正(?=祛邪|固本|培元|的)|(?<=祛邪)扶正|(?<=替)吉奥")
+# matches: "1周前", "3月余前", "半年余前"
+# not: "周前，男", "患者周前"
+_AGO = re.compile("(?<=[0-9一二三四五六七八九十半几数多年月周天日])[周余]前")
 # matches: "闻人语1年", "闻人声半年"
 # not: "闻人语嫣"
 _HEARD = re.compile("闻人[语声] ?[0-9一二三半数几近]")
@@ -149,7 +161,8 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
     if "〔" in written or "〓" in written:
         return True
     if kind == "record":
-        return bool(_HOTLINE.fullmatch(written)) or _number_stays(text, start, end, written)
+        is_public = _HOTLINE.fullmatch(written) or _STAGE_OF_A_TUMOUR.fullmatch(written)
+        return is_public is not None or _number_stays(text, start, end, written)
     if _TOOTH_OR_FLOOR.match(written):
         return True
     if _OF_A_SCORE.match(text, end):
@@ -172,7 +185,13 @@ def _name_stays(text: str, start: int, end: int, written: str) -> bool:
         return True
     if end < len(text) and _OF_TWO_AUTHORS.match(text, end):
         return True
-    if _HEARD.match(text, start) or written.endswith("样体"):
+    if (
+        _HEARD.match(text, start)
+        or _WISHED.match(text, start)
+        or _AGO.match(text, start)
+        or _IN_A_PHRASE.match(text, start)
+        or written.endswith("样体")
+    ):
         return True
     if _EPONYM.match(text, start) or _CAPITALS.fullmatch(written) or _ABBREVIATION.match(written):
         return True

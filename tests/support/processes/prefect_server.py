@@ -26,7 +26,7 @@ POOL = "yiwen"
 def one_certificate(folder: Path) -> Path:
     """Write the first of the authorities that certifi has, and return its file.
 
-    Prefect's client reads all of them whenever it is made, five times for each deployment, though nothing here is https.
+    Prefect's client reads all of them whenever it is made, five times for each deployment, though all here is http.
     """
     end = "-----END CERTIFICATE-----\n"
     path = folder / "authority.pem"

@@ -36,6 +36,14 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "{Braden}评分 12",
         "{平车}推入病房",
         "12393又{占线}",
+        "请放心，{祝您}早日康复",
+        "{祝}你健康",
+        "于1{周前}无诱因",
+        "3月{余前}入院",
+        "去一家{权威}医院",
+        "祛邪{扶正}的功效",
+        "口服替{吉奥}胶囊",
+        "{索拉}非尼治疗",
         "{史蒂文斯}-约翰逊综合征史禁用",
         "疑{吉兰}-巴雷综合征",
         "在门诊{楼四楼}，",
@@ -58,6 +66,10 @@ def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
         "{李强}服他汀后肌痛",
         "{李强}感染病毒",
         "{李强}-王伟病房",
+        "找{祝}医生",
+        "患者{周前}，男",
+        "喊{权威}来换药",
+        "{祝晓燕}，女",
         "{李强}，约翰逊综合征",
         "姓 名 {王 芳}",
         "{Anna Berg} III床",
@@ -93,8 +105,10 @@ def test_a_count_in_a_table_is_no_number_of_a_paper() -> None:
     assert not stays(*span_of("住院号 {112338}\t女"), "record")
 
 
-@pytest.mark.parametrize("marked", ["请拨{12320}。", "叫我{打12393}，", "拨打{95519}报案"])
-def test_a_hotline_stays(marked: str) -> None:
+@pytest.mark.parametrize(
+    "marked", ["请拨{12320}。", "叫我{打12393}，", "拨打{95519}报案", "肺癌{T2N0M0}，", "术后{pT1cN0}期"]
+)
+def test_a_hotline_and_a_stage_stay(marked: str) -> None:
     assert stays(*span_of(marked), "record")
 
 
