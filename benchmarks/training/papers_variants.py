@@ -32,7 +32,11 @@ def main() -> None:
     parser.add_argument("pages", nargs="+", metavar="NAME=PAGE", help="the first is what the others are compared with")
     parser.add_argument("--output", type=Path, help="write the table here too")
     options = parser.parse_args()
-    pages = {name: cells_of(Path(folder)) for name, _, folder in (one.partition("=") for one in options.pages)}
+    named = [one.partition("=") for one in options.pages]
+    try:
+        pages = {name: cells_of(Path(folder)) for name, _, folder in named}
+    except UserError as error:
+        parser.error(str(error))
     publish(table(HEAD, rows_of(pages)), options.output)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.training.papers_variants import cells_of, rows_of
 from flows.compare import compare
 from infra.artifacts import Artifact, ArtifactStore
 from infra.errors import UserError
@@ -106,6 +107,13 @@ def test_page_grows_with_the_work_and_nothing_is_done_twice(
     assert len(kinds) == 1
     floor = read_cell(one(store, "papers_cell", random_weights=True, train_records=12))
     assert set(floor.test) == {1, 2} and floor.tallies[1].shape[0] > 1
+
+    beside = rows_of({"whole": cells_of(whole), "partial": cells_of(partial)})
+    assert [row[1] for row in beside] == ["whole", "partial"] * 5  # the cells that both have
+    assert {row[4] for row in beside if row[1] == "partial"} == {"+0.0"}
+    assert all(first[2:4] == second[2:4] for first, second in zip(beside[::2], beside[1::2], strict=True))
+    with pytest.raises(UserError, match="there is no page"):
+        cells_of(tmp_path)
 
 
 def test_every_start_has_the_vocabulary_that_is_given(given: dict[str, Any], work_here: None, tmp_path: Path) -> None:
