@@ -130,13 +130,16 @@ class RayHead:
 
 
 def processes_with(name: str, beginning: str) -> list[psutil.Process]:
-    """Return the living processes in whose environment the value of a variable begins so."""
-    found = []
+    """Return the living processes in whose environment the value of a variable begins so, with their descendants.
+
+    Ray's agents write their title over their environment, and may outlive their raylet by minutes.
+    """
+    found: dict[psutil.Process, None] = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             if process.environ().get(name, "").startswith(beginning):
-                found.append(process)
-    return found
+                found |= dict.fromkeys((process, *process.children(recursive=True)))
+    return list(found)
 
 
 def kill_all(processes: list[psutil.Process]) -> None:
