@@ -162,8 +162,7 @@ def test_ctrl_c_ends_a_run_at_work(begin: Begin, tmp_path: Path, corpora: Corpor
         assert last == [RESUME.format(home=started.home)], run.shown
 
 
-# `test_a_killed_training_says_where_it_resumes` kills a training without Ray.
-@pytest.mark.parametrize("begin", [each for each in WORK if each is not training_without_ray])
+@pytest.mark.parametrize("begin", WORK)
 def test_killed_run_leaves_no_process(begin: Begin, tmp_path: Path, corpora: Corpora) -> None:
     started, is_at_work = begin(tmp_path, corpora)
     with started.run as run:

@@ -140,7 +140,7 @@ def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interprete
         yield found
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_killed_refresh_neither_loses_nor_repeats_documents(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreter: Interpreter, seed: int
 ) -> None:

@@ -159,7 +159,7 @@ def test_no_medical_value_is_lost(profile: Profile) -> None:
         ("hard", 0.91),
         ("reports", 0.96),
         ("dialogues", 0.97),
-        ("mixed", 0.90),
+        ("mixed", 0.91),
         ("notes", 0.96),
         ("records", 0.91),
         ("chats", 0.94),
