@@ -194,11 +194,11 @@ def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span
     return [match.span()] if match and before not in tuple("零〇一二三四五六七八九幺") else []
 
 
-# matches: "血液科12", "，加3", "EICU 4", "重症2", "患者19-1", "9、10"
+# matches: "血液科12", "，加3", "EICU 4", "重症2", "监6", "患者19-1", "9、10"
 # not: "开放120", "每3"
 _BED_NUMBER = re.compile(
     r"(?:(?<![\d.\-A-Za-z共设放有每约室备增缺×/~～至到])|(?<=[^\d][/]))"
-    r"(?P<value>(?:\d{1,3}[、,，和及]){0,6}(?:加|抢|重症|监护|[+＋]|(?<![A-Za-z])[A-Z]{1,5}[ \-]?)?"
+    r"(?P<value>(?:\d{1,3}[、,，和及]){0,6}(?:加|抢|重症|监护|监|急|[+＋]|(?<![A-Za-z])[A-Z]{1,5}[ \-]?)?"
     r"(?:\d{1,3}|0\d{3})(?:-\d{1,3})?)$"
 )
 # matches: "位数", "日", "/护士", "左右"
