@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import rjieba
 
-from tasks.deidentify.forms.identifier import Span
+from tasks.deidentify.forms.identifier import Reader, Span
 from tasks.deidentify.forms.names import (
     anonymous_start,
     field_name_end,
@@ -129,7 +129,7 @@ class Values:
         return found
 
 
-def first_of(*readers: Callable[[str, int, int, int], list[Span]]) -> Callable[[str, int, int, int], list[Span]]:
+def first_of(*readers: Reader) -> Reader:
     """Return a reader that finds what the first of some readers finds that finds anything."""
 
     def read(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -180,7 +180,7 @@ def number_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     return len(_DIGIT.findall(match["value"])) >= (4 if match["value"][0].isalpha() else 5)
 
 
-# matches: "一三八七一二零四四五六", "一三八 七一二零 四四五六"
+# matches: "一三八七一二零四四五六", "一三八 七一二零 四四五六", "一三八,七一二零,四四五六"
 # not: "一三五七九"
 _SPELLED = re.compile(
     r"[一幺][三四五六七八九](?:[ ,，]?[零〇一二三四五六七八九幺]){9,10}(?![ ,，]?[零〇一二三四五六七八九幺])"
