@@ -481,6 +481,7 @@ TYPES = (
                     "微信查看PCR报告",
                     "微信咨询。hs_crp12",
                     "微信推荐Omega-3鱼油",
+                    "加个微信。abc_12组的患者",
                 ),
                 words="微信 薇信 威信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
                 beside=first_of(

@@ -55,7 +55,14 @@ def patterns_of(path: Path) -> Iterator[NamedPattern]:
             matches, others = _examples(lines, node.lineno - 1)
             if matches or others or _is_call(node.value, {"compile"}):
                 name = node.targets[0].id
-                yield NamedPattern(path, name, node.lineno, matches, others, _method(methods[name]))
+                yield NamedPattern(
+                    path,
+                    name,
+                    node.lineno,
+                    matches,
+                    others,
+                    _method(methods[name], looks_behind="(?<=" in ast.unparse(node.value)),
+                )
 
 
 def unnamed_patterns(path: Path) -> Iterator[int]:
@@ -102,10 +109,12 @@ def _methods(tree: ast.Module) -> dict[str, set[str]]:
     return found
 
 
-def _method(used: set[str]) -> str:
+def _method(used: set[str], *, looks_behind: bool) -> str:
     used &= _FUNCTIONS
     if used == {"fullmatch"}:
         return "fullmatch"
+    if looks_behind:
+        return "search"  # such a pattern is matched further on in a text, where an example has something before it
     return "match" if used and used <= {"match", "fullmatch"} else "search"
 
 
