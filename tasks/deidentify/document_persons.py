@@ -18,7 +18,8 @@ OF_ANYTHING = "签名："
 
 _CUES: Mapping[str, str] = {
     **dict.fromkeys(("patientname", "realname", "fullname"), "姓名："),
-    **dict.fromkeys(("name", "username", "doctorname", "doctor", "patient", "speaker", "contact"), OF_ANYTHING),
+    **dict.fromkeys(("doctorname", "doctor", "attending"), "主治医师："),
+    **dict.fromkeys(("name", "username", "patient", "speaker", "contact"), OF_ANYTHING),
     **dict.fromkeys(("phone", "tel", "telephone", "phonenumber", "phoneno"), "电话："),
     **dict.fromkeys(("address", "homeaddress"), "住址："),
     **dict.fromkeys(("idcard", "idcardno", "idnumber"), "身份证号："),

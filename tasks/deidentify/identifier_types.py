@@ -23,6 +23,7 @@ from tasks.deidentify.forms.cues import (
     anybody_behind,
     bed_before,
     called,
+    case_of_a_court,
     coded_fits,
     extension_around,
     first_of,
@@ -38,7 +39,9 @@ from tasks.deidentify.forms.cues import (
     paper_fits,
     paper_of_a_year,
     plain_id_fits,
+    room_of_a_ward,
     spelled_mobile,
+    subject_before,
     surname_alone,
     telephone_fits,
 )
@@ -63,6 +66,7 @@ from tasks.deidentify.forms.numbers import (
 )
 from tasks.deidentify.forms.person_data import name_before_age, name_before_sex
 from tasks.deidentify.forms.word_names import (
+    called_as_kin,
     called_up,
     chat_header,
     engineer,
@@ -71,6 +75,7 @@ from tasks.deidentify.forms.word_names import (
     name_in_a_row,
     name_of_a_letter,
     person_directly,
+    pinyin_login,
     receiver,
     word_before_title,
 )
@@ -464,6 +469,8 @@ TYPES = (
                     "微信号：{lyr_wuxi87}",
                     "加vx {ab12345}",
                     "微信是{xiaofei}",
+                    "微信号 {zhangliwei}，",
+                    "wei信{haoyun2023}",
                     "转你微信就行,号是{wh_haihai79},",
                     "同行人微信{rahman_cd}。",
                     "发您微信行不，我号{luotiao_97}",
@@ -476,6 +483,7 @@ TYPES = (
                 kept=(
                     "微信公众号",
                     "微信 Android",
+                    "微信号 Android版",
                     "invx ab12345",
                     "微信发的CT-2023结果",
                     "微信查看PCR报告",
@@ -483,7 +491,7 @@ TYPES = (
                     "微信推荐Omega-3鱼油",
                     "加个微信。abc_12组的患者",
                 ),
-                words="微信 薇信 威信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
+                words="微信 薇信 威信 徽信 wei信 V信 v信 weixin Weixin wechat WeChat Wechat vx VX Vx wx WX",
                 beside=first_of(
                     Values(
                         re.compile(
@@ -573,10 +581,40 @@ TYPES = (
                     "患者{19-1床}",
                     "宗老五，{急3床}，",
                     "{监6床} 躁动",
+                    "助产士报告：{待产2床}产妇",
+                    "{B区8床} 患者",
+                    "抢救室{1床}给你留好了",
                 ),
-                kept=("开放床位120张", "共40床", "每3床", "12床位", "32床日", "起床困难"),
+                kept=("开放床位120张", "共40床", "每3床", "12床位", "32床日", "起床困难", "每室3床"),
                 words="床",
                 beside=bed_before,
+                before=r"\d",
+            ),
+            Cues(
+                found=("产妇 床{加5} 今日出院", "头痛伴呕吐6h|床{12}\n", "住床{30}，"),
+                kept=("床1张", "卧床3天", "起床12次", "床120张"),
+                words="床",
+                next_characters="0123456789加",
+                beside=Values(re.compile(r"(?P<value>加?\d{1,3})(?=[\s，,。；;|/）)]|$)")),
+                before=r"[\s|｜/，,、在住换]",
+            ),
+            Cues(
+                found=(
+                    "新入1人,{411房},髋关节术后",
+                    "{1103房}的血糖仪没电",
+                    "{205}那位今天拉了四次",
+                    "交接 {509}那个新来的",
+                ),
+                kept=("共411房", "205房颤", "病区房间411", "2024.411房", "3房2厅", "205那样的"),
+                words="房 那位 那个",
+                beside=room_of_a_ward,
+                before=r"\d",
+            ),
+            Cues(
+                found=("{1207}号受试者昨晚发烧", "群里说{021}受试者想退出", "{026}号受试者"),
+                kept=("共120受试者", "30号受试者"),
+                words="受试者 号受试者",
+                beside=subject_before,
                 before=r"\d",
             ),
             Cues(
@@ -678,6 +716,19 @@ TYPES = (
                 ),
             ),
             Cues(
+                found=("复印件编号{补2024-031}。", "发票编号：{续2023-00412} "),
+                kept=("编号为2024-031", "编号补写", "编号共2024-031"),
+                words="编号 存根号",
+                next_characters="：: 补续副重换",
+                beside=Values(re.compile(r"[：:]?\s?(?P<value>[补续副重换]\d{4}-\d{2,8})(?![\d.\-])")),
+            ),
+            Cues(
+                found=("残疾证号{63212319980417202X43}，", "残疾证：{11010119900307451462}B "),
+                kept=("残疾证号不详", "残疾证3级"),
+                words="残疾证 残疾证号 残疾人证 残疾人证号 残疾证件号",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[1-8]\d{{16}}[\dXx]\d{{2}})(?!\d)")),
+            ),
+            Cues(
                 found=("证号{豫健2024088123} 有效", "证号：{皖A20231107}"),
                 kept=("证号不清", "证号有效"),
                 words="证号",
@@ -722,12 +773,13 @@ TYPES = (
                     "诊断证明书第{202403-0912}号：",
                     "介绍信（第{0316}号）",
                     "登记簿第{0713}号",
+                    "认定书第{361127420240000863}号，",
                 ),
                 kept=("第3号楼", "公告第0318号", "卫生部令第0045号", "第12号切口", "国家标准第2019号公告"),
                 words="第",
                 next_characters="0123456789",
                 beside=Values(
-                    re.compile(r"(?P<value>(?:0\d{3,9}|\d{4,12})(?:-\d{1,8}){0,3})号(?![楼院房室线公令文法])"),
+                    re.compile(r"(?P<value>(?:0\d{3,9}|\d{4,24})(?:-\d{1,8}){0,3})号(?![楼院房室线公令文法])"),
                     paper_fits,
                 ),
             ),
@@ -742,6 +794,14 @@ TYPES = (
                 words="字第 鉴第 案第 诊第 〕",
                 next_characters="0123456789",
                 beside=paper_of_a_year,
+            ),
+            Cues(
+                found=("法院传票（{(2024)赣0702民初1459号}），", "依据{（2023）京01刑终88号}判决"),
+                kept=("民初号", "1459号民事", "（2024）民初心"),
+                words="民初 民终 民再 民申 刑初 刑终 行初 行终 民特 执",
+                next_characters="0123456789字第",
+                beside=case_of_a_court,
+                before=r"\d",
             ),
             Cues(
                 found=(
@@ -879,11 +939,13 @@ TYPES = (
                 after_cues=True,
             ),
             Cues(
-                found=("术后病理（{B23-19902}）回报", "处方（{RX20230619-77102}）"),
-                kept=("病理（2023-04）", "处方（3剂）"),
+                found=("术后病理（{B23-19902}）回报", "处方（{RX20230619-77102}）", "病理({2024-0388}):左乳"),
+                kept=("病理（2023-04）", "处方（3剂）", "病理（2024-0388～2024-0390）"),
                 words="病理 处方",
                 next_characters="（(",
-                beside=Values(re.compile(r"[（(](?P<value>[A-Z]{1,3}\d{2,12}-?\d{2,8})(?=[)）])")),
+                beside=Values(
+                    re.compile(r"[（(](?P<value>[A-Z]{1,3}\d{2,12}-?\d{2,8}|(?:19|20)\d\d-\d{3,6})(?=[)）])")
+                ),
             ),
             Number(  # whatever it counts, nothing medical has so many digits and no unit
                 found=(
@@ -1018,6 +1080,7 @@ TYPES = (
                     "姓名：{王小明}，{李小红}",
                     "姓名{乌兰托娅}性别女年龄57岁",
                     "姓名{安定国},平素体健",
+                    "户名：{阿尔木}，",
                 ),
                 kept=(
                     "姓名：\u3000\u3000性别：男",
@@ -1028,7 +1091,7 @@ TYPES = (
                     "核对姓名、年龄",
                     "姓名性别年龄",
                 ),
-                words="姓名 名字 病人姓名 患者姓名",
+                words="姓名 名字 病人姓名 患者姓名 户名 开户名",
                 beside=anybody_behind,
                 header="name",
                 padded=True,
@@ -1055,7 +1118,7 @@ TYPES = (
                 found=("医师签字：{丁浩然}", "术 者：{沈伯钧}、{吕晓东}", "家属签名：{王小明}，{李小红}，2019年"),
                 kept=("联系人：本人", "责任护士", "签名：      日期："),
                 words=(
-                    "签名 签字 联系人 收件人 记录者 记录人 主诉者 陈述者 供史者 病史陈述者 随访人 开户人 户名 术者 "
+                    "签名 签字 联系人 收件人 记录者 记录人 主诉者 陈述者 供史者 病史陈述者 随访人 开户人 术者 "
                     "主刀 一助 二助 三助 助手 一助手 二助手 三助手 麻醉者 主治 法定代理人 代理人 申请人 监护人 持卡人 "
                     "陪护 陪护人 通信作者 通讯作者 举报人 复印人 责任组长 经治 主管 组长 核对 责任护士"
                 ),
@@ -1064,17 +1127,23 @@ TYPES = (
                 padded=True,
             ),
             Cues(  # any other role before a colon: 送检人：, 麻醉师：, 检验员：
-                found=("送检人：{殷素梅} 日期", "麻醉师：{王燕}", "评估人：{安静}；", "录入员：{章韵}/{安}\n"),
+                found=(
+                    "送检人：{殷素梅} 日期",
+                    "麻醉师：{王燕}",
+                    "登记者：{zhoumin} ",
+                    "评估人：{安静}；",
+                    "录入员：{章韵}/{安}\n",
+                ),
                 kept=("人员：左 下肺", "护理员：白带多", "工作人员：温和", "老师：安静，"),
                 words="人 者 师 员",
-                beside=names_behind,
+                beside=first_of(names_behind, pinyin_login),
                 next_characters="：:",
             ),
             Cues(  # roles that are plain verbs without their colon
-                found=("接诊：{应天} ", "审批：{景色}", "带教：{左}。", "经办：{章韵}/{安}\n"),
+                found=("接诊：{应天} ", "审批：{景色}", "带教：{左}。", "交班：{章韵}/{安}\n", "签收：{chenxl}，"),
                 kept=("接诊：左下肺", "审批：通过", "带教：白带多", "签收：符合", "采血：全部"),
-                words="接诊 审批 经办 交班 接班 带教 审签 复阅 主检 总检 责护 代领 签收 采血 首诊",
-                beside=names_behind,
+                words="接诊 审批 交班 接班 带教 审签 复阅 主检 总检 责护 代领 签收 采血 首诊",
+                beside=first_of(names_behind, pinyin_login),
                 next_characters="：:",
             ),
             Cues(
@@ -1126,10 +1195,10 @@ TYPES = (
                 beside=names_of_kin,
             ),
             Cues(
-                found=("骨科{张}医生查房", "医 师：{王燕}", "{王燕}护士"),
+                found=("骨科{张}医生查房", "医 师：{王燕}", "{王燕}护士", "申请医生{jiangtao} "),
                 kept=("由于医生", "向医生咨询", "主治医师", "一周医生"),
                 words="医生 医师 护士",
-                beside=names_around,
+                beside=first_of(names_around, pinyin_login),
                 header="name",
                 padded=True,
             ),
@@ -1202,6 +1271,8 @@ TYPES = (
             Cues(
                 found=(
                     "督导员{金小坚}，",
+                    "经办 {zhoumin}",
+                    "经办：{章韵}/{安}\n",
                     "出险人{闾丘露}，",
                     "翻译{Maria Berg}陪同",
                     "制片{武当}，",
@@ -1219,20 +1290,22 @@ TYPES = (
                     "巡回护士应邀，",
                     "手术医师全部，",
                     "借款人因病",
+                    "经办 excel",
+                    "经办业务",
                 ),
                 words=(
-                    "督导员 出险人 被保险人 投保人 收款人 缴款人 收费员 理赔专员 报案人 报警人 报告人 借片人 陪送人 "
-                    "送医者 接收者 核对者 受血者 献血者 检验者 批准者 参加人员 参加者 参与者 签发人 授权委托人 委托人 "
-                    "受托人 备案人 户主 村支书 校医 康复师 治疗师 技师 检查技师 麻醉医师 取材医师 诊断医师 报告医师 "
-                    "审核医师 药师 审核药师 工程师 报修工程师 翻译 首例 司机 驾驶员 制片 送检 审核 巡回 调配 "
-                    "发药 复核 录入 校对 住院总 值班医生 主管医生 谈话医生 医生助理 家属代表 村医 群主 经手 转诊经手 "
-                    "随访护士 巡回护士 器械护士 置管护士 责任医师 操作者 照顾者 护工 护送人 目击者 见证人 紧急联系人 "
-                    "单位领导 老板 客服 主刀医生 第一助手 职工 会诊专家 采血者 执行者 PatientName 麻醉医生 手术医师 "
-                    "手术医生 "
-                    "主刀医师 第二助手 洗手护士 检查医师 借款人 付款人 交款人 缴费人 代缴人 代办人 受益人 "
-                    "司机签字 医师签字 医生签字 护士签字 操作员签字 经办人签字"
+                    "经办 督导员 出险人 被保险人 投保人 收款人 缴款人 收费员 理赔专员 报案人 报警人 报告人 借片人 "
+                    "陪送人 送医者 接收者 核对者 受血者 献血者 检验者 批准者 参加人员 参加者 参与者 签发人 "
+                    "授权委托人 委托人 受托人 备案人 户主 村支书 校医 康复师 治疗师 技师 检查技师 麻醉医师 取材医师 "
+                    "诊断医师 报告医师 审核医师 药师 审核药师 工程师 报修工程师 翻译 首例 司机 驾驶员 制片 送检 审核 "
+                    "巡回 调配 发药 复核 录入 校对 住院总 值班医生 主管医生 谈话医生 医生助理 家属代表 村医 群主 "
+                    "经手 转诊经手 随访护士 巡回护士 器械护士 置管护士 责任医师 操作者 照顾者 护工 护送人 目击者 "
+                    "见证人 紧急联系人 单位领导 老板 客服 取药人 领药人 取件人 主刀医生 第一助手 职工 会诊专家 "
+                    "采血者 执行者 PatientName 麻醉医生 手术医师 手术医生 主刀医师 第二助手 洗手护士 检查医师 借款人 "
+                    "付款人 交款人 缴费人 代缴人 代办人 受益人 司机签字 医师签字 医生签字 护士签字 操作员签字 "
+                    "经办人签字"
                 ),
-                beside=names_behind_role,
+                beside=first_of(names_behind_role, pinyin_login),
             ),
             Cues(
                 found=(
@@ -1311,6 +1384,20 @@ TYPES = (
                 words="工",
                 next_characters="，,：:。",
                 beside=engineer,
+            ),
+            Cues(
+                found=("用户{yangjie_sn} 打开", "user={huangyuting} ", "管床{zhaoyq} "),
+                kept=("用户 admin", "用户hello123", "报修system", "用户zhang@", "user=python "),
+                words="用户 用户名 登录名 login user 更正人 打印者 申请者 管床 报修",
+                next_characters="：: =abcdefghijklmnopqrstuvwxyz",
+                beside=pinyin_login,
+            ),
+            Cues(
+                found=("{李姐}，明早要见主任", "，{刘老汉}氧气管脱落", "问{王姐}", "{高妈妈}抱回病房", "{马老汉}右眼"),
+                kept=("小姐，", "和妈妈说", "表姐，", "告诉妈妈", "有老汉来", "高血压姐妹", "安老汉庄"),
+                words="老汉 姐 哥 妈妈 爸爸 老太太 老爷子 老太 婶 嫂",
+                beside=called_as_kin,
+                before=rf"[{_HAN}]",
             ),
             Cues(
                 found=("替{Malee}缴费", "代{Anna Berg}取药"),

@@ -76,6 +76,8 @@ class Treatment:
     """Number of identifiers replaced so far, by kind."""
     names: set[str] = field(default_factory=set)
     """Names found so far."""
+    certain: set[str] = field(default_factory=set)
+    """Those of them that a field of `meta` gives as its value: 高峰 under 姓名."""
     replaced: list[Replaced] = field(default_factory=list)
     """Identifiers by the number of their mark."""
 
@@ -85,7 +87,7 @@ class Treatment:
             return text
         # Replacing an identifier may reveal another beside it. The loop ends, as each round leaves less text.
         for finder in itertools.chain([self.plan.finder] * RECOGNISED_ROUNDS, itertools.repeat(self.plan.rules_alone)):
-            found = finder.find(text, self.names)
+            found = finder.find(text, self.names, self.certain)
             if not found:
                 break
             text = self._replaced(text, found)
@@ -132,6 +134,8 @@ class Treatment:
             if _WHOLE_NUMBER.match(clear):
                 clear = clear.removesuffix(".0")
             found = tuple(i for i in self.plan.finder.find(cue + clear, self.names) if i.start >= len(cue))
+            if cue != OF_ANYTHING:
+                self.certain |= {one for one in names_of(cue + clear, found) if one == clear.strip()}
             treated = self._replaced(cue + clear, found, known=cue != OF_ANYTHING)[len(cue) :]
         treated = self.of(treated)
         return value if treated == clear else treated

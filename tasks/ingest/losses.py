@@ -6,6 +6,7 @@ memory grow with the number of files that lost a row; the others are only counte
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import NamedTuple
 
 import polars as pl
@@ -17,6 +18,9 @@ MANY = 0.1
 
 SHOWN = 3
 """Number of the commonest reasons that are named."""
+
+WITHOUT_TEXT = "missing_text"
+"""Reason of a row that lacks the field of the text."""
 
 WARNED = 10
 """Number of files that are named in warnings, those with most lost rows first."""
@@ -30,6 +34,8 @@ class Loss(NamedTuple):
     rejected: int
     reasons: tuple[tuple[str, int], ...]
     """The commonest reasons, each with its rows."""
+    detail: str = ""
+    """Why the first row without a text has none, where that is the commonest reason: which fields it has."""
 
     @property
     def share(self) -> float:
@@ -39,7 +45,8 @@ class Loss(NamedTuple):
     def sentence(self) -> str:
         """Return the loss in words."""
         why = ", ".join(f"{reason} {rows:,}" for reason, rows in self.reasons)
-        return f"{self.file}: {self.rejected:,} of {self.rows:,} rows were rejected ({why})"
+        said = f"{self.file}: {self.rejected:,} of {self.rows:,} rows were rejected ({why})"
+        return f"{said}: {self.detail}" if self.detail else said
 
 
 def losses(ingested: Artifact) -> list[Loss]:
@@ -70,9 +77,27 @@ def losses(ingested: Artifact) -> list[Loss]:
     by_file: dict[str, list[tuple[str, int]]] = {}
     for file, reason, rows in reasons.iter_rows():
         by_file.setdefault(file, []).append((reason, rows))
+    details = _details(ingested, {file for file, found in by_file.items() if found[0][0] == WITHOUT_TEXT})
     return [
-        Loss(file, rows, rejected, tuple(by_file.get(file, ())[:SHOWN])) for file, rows, rejected in sums.iter_rows()
+        Loss(file, rows, rejected, tuple(by_file.get(file, ())[:SHOWN]), details.get(file, ""))
+        for file, rows, rejected in sums.iter_rows()
     ]
+
+
+def _details(ingested: Artifact, files: Set[str]) -> dict[str, str]:
+    """Return the detail of a row without text by file."""
+    if not files:
+        return {}
+    rows = (
+        ingested.scan("rejects")
+        .filter(pl.col("reason") == WITHOUT_TEXT)
+        .with_columns(file=pl.col("doc_id").str.replace(r"#[^#]*$", ""))
+        .filter(pl.col("file").is_in(sorted(files)))
+        .group_by("file")
+        .agg(pl.col("detail").sort_by("doc_id").first())
+        .collect(engine="streaming")
+    )
+    return dict(rows.iter_rows())
 
 
 def loss_warnings(ingested: Artifact) -> list[str]:

@@ -200,7 +200,7 @@ class DocumentMaker:
         named = self._params.text_field or self._params.turns_field
         wanted = _shown(_listed(named)) if named else " or ".join(TEXT_FIELDS)
         if self._piece.kind in _OF_OBJECTS:
-            found = ", ".join(map(str, row)) or "none"
+            found = ", ".join(_harmless(str(name)) for name in row) or "none"
             content = json.dumps(row, ensure_ascii=False, default=str)
             detail = (
                 f"the row has no field {wanted}; its fields are {found}. Set ingest.text_field, or ingest.fields for "

@@ -144,8 +144,9 @@ def _shape(value: str) -> str:
 
 
 def account_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
-    """Refuse mere words behind 微信, unless a link such as a colon announces them: 微信 Android."""
-    return bool(_ACCOUNT_SIGN.search(match["value"]) or _LINK.search(text[end : match.start("value")]))
+    """Refuse mere words behind 微信, unless a link announces them, or 号 a word in lower case: 微信 Android."""
+    value, between = match["value"], text[end : match.start("value")]
+    return bool(_ACCOUNT_SIGN.search(value) or _LINK.search(between) or ("号" in between and value.islower()))
 
 
 def named_account(text: str, start: int, end: int, match: re.Match[str]) -> bool:
@@ -194,16 +195,34 @@ def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span
     return [match.span()] if match and before not in tuple("零〇一二三四五六七八九幺") else []
 
 
-# matches: "血液科12", "，加3", "EICU 4", "重症2", "监6", "患者19-1", "9、10"
-# not: "开放120", "每3"
+# matches: "血液科12", "，加3", "EICU 4", "重症2", "监6", "患者19-1", "9、10", "待产2", "B区8", "抢救室1"
+# not: "开放120", "每3", "室3"
 _BED_NUMBER = re.compile(
-    r"(?:(?<![\d.\-A-Za-z共设放有每约室备增缺×/~～至到])|(?<=[^\d][/]))"
-    r"(?P<value>(?:\d{1,3}[、,，和及]){0,6}(?:加|抢|重症|监护|监|急|[+＋]|(?<![A-Za-z])[A-Z]{1,5}[ \-]?)?"
+    r"(?:(?<![\d.\-A-Za-z共设放有每约室备增缺×/~～至到])|(?<=[^\d][/])|(?<=[救护察观醒产]室))"
+    r"(?P<value>(?:\d{1,3}[、,，和及]){0,6}"
+    r"(?:加|抢|重症|监护|监|急|特|待产|虚拟|预留|[东西南北]区|[+＋]|(?<![A-Za-z])[A-Z]{1,5}(?:区|[ \-])?)?"
     r"(?:\d{1,3}|0\d{3})(?:-\d{1,3})?)$"
 )
 # matches: "位数", "日", "/护士", "左右"
 # not: "王", "患者"
 _NO_BED = re.compile("位(?!患者|病人)|日|[头边单铺架垫栏挡档尾面次型]|[/：:]护|左右|以[上下]|规模|旁(?=化验|检测|超声)")
+
+
+# matches: "411", "，1103"
+# not: "共411", "2024.411", "L4411", "9-205"
+_ROOM_NUMBER = re.compile(r"(?<![\d.\-A-Za-z共约有第¥￥/~～至到])[1-9]\d{2,3}$")
+# matches: "房", "房的", "房李老师"
+# not: "房颤", "房间", "房价"
+_ROOM_BEHIND = re.compile("房(?![颤间室早扑速率价缺型产费屋子租源水角])")
+
+
+def room_of_a_ward(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The number of a room before 房, or of who lies in it before 那位: 1103房李老师, 205那位王爷爷."""
+    number = _ROOM_NUMBER.search(text, max(free_from, start - 5), start)
+    if number is None or (text[start] == "房" and not _ROOM_BEHIND.match(text, start)):
+        return []
+    # With the word, as for beds: else 房 would be a surname in 1103房李老师.
+    return [(number.start(), end if text[start] == "房" else start)]
 
 
 def bed_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -245,6 +264,31 @@ def paper_of_a_year(text: str, start: int, end: int, free_from: int) -> list[Spa
         return []
     of_a_case = _OF_A_CASE.search(text[max(0, end - 10) : end])
     return [(begin, number.end())] if len(number[0]) > 4 or of_a_case else []
+
+
+# matches: "(2024)赣0702", "（2023）京01"
+# not: "2024年赣0702"
+_COURT = re.compile(r"[（(〔](?:19|20)\d\d[)）〕][\u4e00-\u9fff]{0,2}\d{2,4}$")
+# matches: "字第1459号", "1459号之一"
+# not: "1459"
+_CASE_NUMBER = re.compile(r"(?:字第?|第)?\d{1,6}号(?:之[一二三四五])?")
+
+
+def case_of_a_court(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The number of a case at a court around its kind: (2024)赣0702民初1459号."""
+    court, number = _COURT.search(text[max(free_from, start - 14) : start]), _CASE_NUMBER.match(text, end)
+    return [(start - len(court[0]), number.end())] if court and number else []
+
+
+# matches: "1207", "群021"
+# not: "30", "共120", "≥120"
+_SUBJECT = re.compile(r"(?<![\d.\-A-Za-z共约有第名入组至到~～/≥])(?:0\d{2,3}|[1-9]\d{3})$")
+
+
+def subject_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The number of a subject of a trial before the word: 1207号受试者, 021受试者."""
+    number = _SUBJECT.search(text, max(free_from, start - 5), start)
+    return [number.span()] if number else []
 
 
 # matches: "（8021", "电话6602", "拨打：6602"

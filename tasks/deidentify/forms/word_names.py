@@ -292,3 +292,57 @@ def engineer(text: str, start: int, end: int, free_from: int) -> list[Span]:
     if call is None or not _surname_of(call["name"], 0) or call["name"] in "施单全华农公":
         return []
     return [(start - 1, start)]
+
+
+# matches: " zhoumin", "：yangjie_sn", "=huangyuting", "jiangtao"
+# not: "：Zhou", " admin@"
+_LOGIN = re.compile(r"[：:= ]{0,2}(?P<value>(?P<name>[a-z]{4,20})(?:[_.][a-z0-9]{1,10})?\d{0,6})(?![A-Za-z0-9@._\-])")
+_FINAL = (
+    "(?:iang|iong|uang|ang|eng|ing|ong|ian|iao|uai|uan|ai|ei|ao|ou|an|en|in|un|ie|ia|iu|ua|uo|ui|ue|er|a|e|i|u|o|v)"
+)
+"""Rhyme of a syllable."""
+# matches: "zhoumin", "yangjie", "chenxl"
+# not: "admin", "excel", "system", "python", "hello"
+_PINYIN = re.compile(
+    rf"(?P<surname>(?:zh|ch|sh|[bpmfdtnlghjqxrzcsyw]){_FINAL})"
+    rf"(?P<given>(?:(?:zh|ch|sh|[bpmfdtnlgkhjqxrzcsyw])?{_FINAL}){{1,2}}|[a-z]{{1,2}})"
+)
+_SURNAMES_IN_PINYIN = frozenset(
+    words(
+        "li wang zhang liu chen yang zhao huang zhou wu xu sun hu zhu gao lin he guo ma luo liang song zheng xie han "
+        "tang feng yu dong xiao cheng cao yuan deng fu shen zeng peng lv lu su jiang cai jia ding wei xue ye yan pan "
+        "du dai xia zhong tian ren fan fang shi yao tan liao zou xiong jin hao kong bai cui kang "
+        "mao qiu qin gu hou shao "
+        "meng long wan duan lei qian yin chang qiao lai gong wen pang fei ji zhuang lan ge niu ruan tong miao ou "
+        "nie ke zuo"
+    )
+)
+
+
+def pinyin_login(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The login of a member of staff in pinyin behind a role: 经办 zhoumin, user=yangjie_sn."""
+    login = _LOGIN.match(text, end)
+    if login is None or (text[start].isascii() and text[start - 1 : start].isalnum() and text[start - 1].isascii()):
+        return []
+    name = _PINYIN.fullmatch(login["name"])
+    return [login.span("value")] if name and name["surname"] in _SURNAMES_IN_PINYIN else []
+
+
+# matches: "，李", "床刘", "问王", "@高"
+# not: "大小", "告诉"
+_BEFORE_KIN = re.compile(rf"(?:^|[^{_HAN}A-Za-z]|[床找问请让给跟叫谢和])(?P<name>[{_HAN}])$")
+_NO_KIN = frozenset("和有于向从同时连应安常单方全平简明高")
+"""Surnames that before 姐 or 妈妈 are more often words."""
+# matches: "妹", "们", "弟"
+# not: "，", "抱"
+_OF_MANY = re.compile("[妹弟夫们嫂庄村]")
+
+
+def called_as_kin(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A surname with a word of kin, as people call one another: 李姐, 刘老汉, 高妈妈."""
+    before = _BEFORE_KIN.search(text, max(free_from, start - 3), start)
+    if before is None or not surname_length(before["name"], 0) or _OF_MANY.match(text, end):
+        return []
+    if before["name"] in _NO_KIN and not (before["name"] == "高" and end - start == 2):
+        return []
+    return [(start - 1, end)]

@@ -31,11 +31,15 @@ _NOBODY = re.compile(
 
 
 _COUNTRIES = words(
-    "马来西亚 孟加拉 孟加拉国 巴基斯坦 哈萨克斯坦 乌兹别克斯坦 吉尔吉斯斯坦 塔吉克斯坦 阿富汗 阿根廷 阿联酋 埃塞俄比亚 "
-    "安哥拉 古巴 韩国 柬埔寨 莫桑比克 尼泊尔 尼日利亚 沙特 叙利亚 伊拉克 伊朗 印度 越南 老挝 缅甸 泰国 蒙古 "
-    "乌克兰 白俄罗斯 喀麦隆 肯尼亚 加纳 赞比亚 津巴布韦 苏丹 埃及 土耳其 以色列 约旦 也门 葡萄牙 西班牙 意大利"
+    "马来西亚 孟加拉 孟加拉国 巴基斯坦 哈萨克斯坦 乌兹别克斯坦 吉尔吉斯斯坦 塔吉克斯坦 阿富汗 阿根廷 阿联酋 "
+    "埃塞俄比亚 安哥拉 古巴 韩国 柬埔寨 莫桑比克 尼泊尔 尼日利亚 沙特 叙利亚 伊拉克 伊朗 印度 越南 老挝 缅甸 泰国 "
+    "蒙古 俄罗斯 加拿大 巴西 美国 英国 法国 德国 日本 荷兰 波兰 芬兰 瑞士 瑞典 挪威 丹麦 希腊 智利 秘鲁 墨西哥 "
+    "爱尔兰 新西兰 澳大利亚 新加坡 菲律宾 印尼 印度尼西亚 朝鲜 刚果 南非 奥地利 匈牙利 乌克兰 白俄罗斯 喀麦隆 肯尼亚 "
+    "加纳 赞比亚 津巴布韦 苏丹 埃及 土耳其 以色列 约旦 也门 葡萄牙 西班牙 意大利"
 )
-_PLACES = frozenset((*CITIES, *(name[:2] for name in PROVINCES), "黑龙江", "内蒙古", *_COUNTRIES))
+_WIDE = frozenset((*(name[:2] for name in PROVINCES), "黑龙江", "内蒙古", *_COUNTRIES))
+"""Provinces and countries, which are too large for an address."""
+_PLACES = frozenset((*CITIES, *_WIDE))
 """Places and countries that begin with surnames, or look like names from abroad, and are no names: 安徽, 马来西亚."""
 
 
@@ -65,6 +69,14 @@ _NO_NUMBER = re.compile("[┃│|｜丨,，→>_～~@]|GRCh")
 # not: "2023-0417", "20190871", "12-3床"
 _RANGE_OR_COUNT = re.compile(r"\d{1,3}-\d{1,3}|[1-9]\d{0,5}0{4,9}|[1-9]\d{0,3}000|[\d.]+[×xX*][\d.]+")
 """Limits of a result, a count of cells, the size of a matrix."""
+# matches: "HCG286.4", "CK8600", "HR130", "CA199312", "10000IU", "CA125 88"
+# not: "HD0388", "MR0091827", "CK20190871"
+_RESULT = re.compile(
+    r"[A-Za-z]{1,6}\d{1,5}\.\d{1,3}|\d+(?:\.\d+)?(?:IU|ml|mL|mg|kg|KG|cm|mm)"
+    r"|(?:HCG|CK|CKMB|HR|BP|RR|CVP|MAP|WBC|PLT|HB|HGB|RBC|CRP|PCT|ESR|ALT|AST|GGT|ALP|LDH|BNP|CEA|AFP|PSA|TSH|INR|BUN|GFR"
+    r"|UA|Cr|TG|LDL|HDL|CA(?:199|125|153|724|242|50))[: ]?\d{1,5}"
+)
+"""A measured value that is written to its name."""
 # matches: "国械注", "国药准字", "械注准"
 # not: "住院号"
 _APPROVED = re.compile(r"(?:械注|药准|卫食|妆)[准字进许]{0,2}$")
@@ -173,7 +185,7 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
         return _name_stays(text, start, end, written)
     if _BANK.match(written) or _SHIP.search(written) or _ROOM_OF_A_HOUSE.match(written):
         return True
-    return is_nobody(written) or written in _COUNTRIES
+    return is_nobody(written) or written in _WIDE
 
 
 def _name_stays(text: str, start: int, end: int, written: str) -> bool:
@@ -229,7 +241,8 @@ def _number_stays(text: str, start: int, end: int, written: str) -> bool:
     if _NO_NUMBER.search(written) or text[start - 1 : start] == "_":  # 18929329_21108367
         return True
     if (
-        _RANGE_OR_COUNT.fullmatch(written)
+        _RESULT.fullmatch(written)
+        or _RANGE_OR_COUNT.fullmatch(written)
         or written.startswith("准")
         or _APPROVED.search(text, max(0, start - 6), start)
     ):

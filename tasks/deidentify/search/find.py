@@ -143,12 +143,13 @@ class Finder:
             found |= np.array([_DIGITS.search(text) is not None for text in texts], dtype=np.bool_)
         return found
 
-    def find(self, text: str, names: Collection[str] = ()) -> list[Identifier]:
+    def find(self, text: str, names: Collection[str] = (), certain: Collection[str] = ()) -> list[Identifier]:
         """Return the identifiers of a text in order, without overlaps.
 
         Args:
             text: any text.
             names: names that are searched for besides those found by cues.
+            certain: those of `names` that a field says the person has, which count even where they may be words.
         """
         plain, suspicions = text, suspicions_of(text)
         if suspicions & ODD_FORMS:
@@ -179,7 +180,7 @@ class Finder:
             plain = _cover(plain, found)
         # 张仲景方 is no name to look for again where 张仲景 is allowed
         found = self.without_allowed(text, found)
-        again = self.without_allowed(text, names_again(plain, {*names, *names_of(text, found)}))
+        again = self.without_allowed(text, names_again(plain, {*names, *names_of(text, found)}, frozenset(certain)))
         found = sorted([*found, *again]) if again else found
         if self._reported is not None:
             found = [one for one in found if one.type in self._reported]

@@ -1,7 +1,9 @@
 """Later mentions of the names that a document has given: whole, with blanks or a line's end inside, or in part.
 
-Partial mentions count where they can hardly be anything else: 老王 and 王总 behind 王建国, 雪琴 behind 谭雪琴. Time
-grows with the characters, not with the number of names.
+Partial mentions count where they can hardly be anything else: 老王 and 王总 behind 王建国, 雪琴 behind 谭雪琴. A name
+that is a word too (白雪, 高峰) is searched for where only a person can be meant: 白雪自述咳嗽. Where a field of the
+document tells that its person is called so, every mention counts that is a word of its own: 高峰 in 高峰来诊, but not
+in 高峰期. Time grows with the characters, not with the number of names.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ _BEFORE, _BEHIND = "老小", "总工哥姐叔婶某"
 # matches: "王伟", "阿依古丽·买买提"
 # not: "王", "李某"
 _PLAIN_NAME = re.compile(r"[\u4e00-\u9fff·]{2,20}(?<!某)\Z")
+# matches: "白雪", "安静"
+# not: "王伟明", "王", "A1"
+_WORD_AS_NAME = re.compile(r"[\u4e00-\u9fff]{2}\Z")
 # matches: "佳佳", "小宝", "铁蛋", "二妞"
 # not: "高明", "安静"
 _PET_NAME = re.compile(r"(.)\1\Z|[小阿][\u4e00-\u9fff]\Z|[\u4e00-\u9fff][蛋娃妞丫崽宝]\Z")
@@ -45,12 +50,32 @@ _NO_PET_NAMES = frozenset(
 _WORD_GOES_ON = re.compile(r"[\u4e00-\u9fffA-Za-z]")
 
 
-def names_again(text: str, names: Set[str]) -> list[Identifier]:
-    """Return other mentions of names, in order: whole ones, as far as they are not words, and parts of them."""
+# matches: "自述咳嗽", "诉头痛", "对青霉素过敏", "之女", "家属在场", "体温38", "先生"
+# not: "入睡", "期", "的发作"
+_PERSON_BEHIND = re.compile(
+    '[自主]?[诉述称]|表示|说|要求|拒绝|否认|家属|本人|同意|签字|[体神][温志]|病情|因[\u4e00-\u9fff“"]|于(?:今|昨|前|\\d)'
+    "|对[\u4e00-\u9fffA-Za-z]{1,10}过敏|之[子女父母妻夫弟妹]|先生|女士|的?(?:家人|爱人|丈夫|妻子|父亲|母亲|儿子|女儿|床位|病历)"
+)
+"""What only a person does, has or is."""
+# matches: "10g", "12克", " 3片"
+# not: "，10g"
+_DOSE_BEHIND = re.compile(r"\s?\d+(?:\.\d+)?\s?(?:g|mg|克|片|粒|枚|钱|ml)")
+
+
+def names_again(text: str, names: Set[str], certain: Set[str] = frozenset()) -> list[Identifier]:
+    """Return other mentions of names, in order, and of parts of them.
+
+    Args:
+        text: any text.
+        names: names found before; a word among them counts where only a person can be meant.
+        certain: names that a field says the person has; a word among them counts wherever it stands by itself.
+    """
     whole = {name for name in names if _is_whole(name)}
-    if not whole:
+    called_by_words = {name for name in names if not _is_whole(name) and _WORD_AS_NAME.match(name)}
+    if not whole and not called_by_words:
         return []
-    found = sorted({*mentions(text, whole), *_split(text, whole)})
+    again_words = [span for span in mentions(text, called_by_words) if _means_a_person(text, span, certain)]
+    found = sorted({*mentions(text, whole), *_split(text, whole), *again_words})
     again: list[Identifier] = []
     for start, end in found:
         if not again or start >= again[-1].end:
@@ -59,6 +84,21 @@ def names_again(text: str, names: Set[str]) -> list[Identifier]:
     parts = {part for name in whole for part in _parts(name)}
     spans = (span for span in mentions(hidden, parts) if _is_part(text, span))
     return sorted([*again, *(Identifier(*span, "name", PART) for span in spans)])
+
+
+def _means_a_person(text: str, span: Span, certain: Set[str]) -> bool:
+    """Return True where a word that is a name, too, is the person: 白雪自述咳嗽, but not 高峰期 or 白术10g."""
+    start, end = span
+    if _DOSE_BEHIND.match(text, end):
+        return False
+    at = max(0, start - 2)
+    for word in rjieba.cut(text[at : end + 2], False):
+        if at == start and word == text[start:end]:
+            break
+        at += len(word)
+    else:
+        return False  # part of a longer word
+    return text[start:end] in certain or _PERSON_BEHIND.match(text, end) is not None
 
 
 def _hidden(text: str, found: list[Identifier]) -> Iterator[str]:

@@ -654,6 +654,17 @@ def test_values_of_meta_are_read_by_their_keys_and_paths(store: ArtifactStore) -
     assert [rows[place]["text"] for place in (4, 5)] == [MARKED[place][2] for place in (4, 5)]
 
 
+def test_a_name_that_a_field_gives_is_replaced_even_where_it_is_a_word(store: ArtifactStore) -> None:
+    text = "高峰于3日因发热就诊，流感高峰期，今日高峰入睡好。"
+    metas = {"姓名": "高峰"}, {"name": "高峰"}, {"科室": "内科"}
+    given = tuple(("emr", "", text, json.dumps(meta)) for meta in metas)
+    documents = run(given_rows, store, GivenParams(rows=given), {}).artifact
+    params = DeidentifyParams(recogniser=False)
+    rows = run(deidentify_documents, store, params, {"documents": documents}).artifact.to_table().to_pylist()
+    assert rows[0]["text"] == "〔姓名〕于3日因发热就诊，流感高峰期，今日〔姓名〕入睡好。"
+    assert [row["text"] for row in rows[1:]] == [text, text]  # a name may be a drug's, too
+
+
 def test_speakers_of_a_dialogue_are_replaced(store: ArtifactStore) -> None:
     words = "\n高血压：病名。\n危害一：肝。\n患者：三天。\n护士：好。\n万托林：每次2喷。\n用了万托林。"
     said = f"王伟：我头痛。\n王小明：多久了？王小明听着。{words}"

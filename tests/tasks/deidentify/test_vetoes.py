@@ -89,6 +89,8 @@ def test_a_name_that_looks_like_a_word_does_not(marked: str) -> None:
 def test_rooms_of_a_house_and_countries_are_no_addresses() -> None:
     assert stays(*span_of("地点{六楼示教室}，"), "address")
     assert stays(*span_of("{乌克兰}籍"), "address")
+    assert stays(*span_of("{安徽}人"), "address")
+    assert not stays(*span_of("家住{安徽阜阳}，"), "address")
     assert stays(*span_of("钥匙在{更衣室23号柜}，"), "address")
     assert stays(*span_of("转账银行：{中国建设银行} "), "address")
     assert not stays(*span_of("{中国建设银行南湖支行} "), "address")
@@ -114,6 +116,18 @@ def test_a_count_in_a_table_is_no_number_of_a_paper() -> None:
 )
 def test_a_hotline_and_a_stage_stay(marked: str) -> None:
     assert stays(*span_of(marked), "record")
+
+
+@pytest.mark.parametrize(
+    "marked", ["孕妇 {HCG286.4} 孕酮", "训练后 {CK8600}，", "罗音，{HR130}，", "爸{CA199312}，", "促红素{10000IU} tiw"]
+)
+def test_a_value_that_is_written_to_its_name_stays(marked: str) -> None:
+    assert stays(*span_of(marked), "record")
+
+
+@pytest.mark.parametrize("marked", ["透析号{HD0388} ", "{CK20190871}，", "{HCG0045571}，"])
+def test_a_code_with_letters_of_a_test_goes(marked: str) -> None:
+    assert not stays(*span_of(marked), "record")
 
 
 @pytest.mark.parametrize("marked", ["病历{12300}，", "编号{9551}，", "病案{123201}，"])

@@ -102,9 +102,17 @@ def test_a_file_that_loses_its_rows_is_a_warning_with_the_commonest_reasons(tmp_
     assert [(loss.file, loss.rejected, loss.rows) for loss in losses(artifact)] == [("lost.jsonl", 101, 110)]
     (warning,) = loss_warnings(artifact)
     assert warning.startswith(
-        "lost.jsonl: 101 of 110 rows were rejected (missing_text 80, empty_text 15, text_not_string 4). The table"
+        "lost.jsonl: 101 of 110 rows were rejected (missing_text 80, empty_text 15, text_not_string 4): the row has no "
+        "field text or content or 正文 or 内容 or 文本 or body; its fields are 备注. Set ingest.text_field, or "
+        "ingest.fields for this file, to one of them. The table"
     )
     assert warning.endswith("name their fields with ingest.fields.")
+
+
+def test_a_lost_file_of_json_lines_tells_its_fields_without_identifiers(tmp_path: Path) -> None:
+    rows = [{"王小明": "1", "电话13812345678": "2"}] * 3
+    (warning,) = loss_warnings(ingested(tmp_path, {"a.jsonl": jsonl(rows), "b.csv": PAPERS}))
+    assert "its fields are 〔姓名〕, 电话〔手机号〕. Set ingest.text_field" in warning
 
 
 def test_many_lost_files_are_counted(tmp_path: Path) -> None:

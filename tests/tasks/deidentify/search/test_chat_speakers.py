@@ -30,8 +30,27 @@ def test_speakers_of_several_lines_are_replaced(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "treated"),
+    [
+        ("静待花开:姐妹们吃来曲唑关节疼吗\n荔枝:我就是", "〔姓名〕:姐妹们吃来曲唑关节疼吗\n〔姓名〕:我就是"),
+        ("骑手小杜:到北门了,您下来拿\n顾客:好的谢谢", "骑手〔姓名〕:到北门了,您下来拿\n顾客:好的谢谢"),
+        ("momo_77: 能结扎吗\n主任: 可以呀", "〔姓名〕: 能结扎吗\n主任: 可以呀"),
+    ],
+)
+def test_whoever_talks_has_a_name(text: str, treated: str) -> None:
+    assert deidentify(text)[0] == treated
+    assert may_hold([text]).all()
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "抬头:转给您\n正文:我来了吗",
+        "二姐:爸能喝点米汤吗\n大舅:我看能",
+        "主诉：我头痛\n现病史：我妈说三天了吗",
+        "荔枝：糖12%\n香蕉：糖20%",
+        "荔枝：你能吃吗",
+        "CT：我们科做\nMRI：你们科做吗",
         "血压：120\n血糖：6\n血压：130\n血糖：7",
         "患者：头痛\n医生：多久\n患者：三天\n医生：好",
         "Plan: rest\nExam: fine\nPlan: CT",

@@ -40,6 +40,26 @@ def test_a_name_that_is_a_word_is_not_looked_for_again() -> None:
     assert deidentify("姓名：安静\n病房安静，高峰浓度")[0] == "姓名：〔姓名〕\n病房安静，高峰浓度"
 
 
+@pytest.mark.parametrize(
+    ("text", "treated"),
+    [
+        ("姓名：白雪\n白雪自述咳嗽", "姓名：〔姓名〕\n〔姓名〕自述咳嗽"),
+        ("姓名：白雪\n家属称白雪对青霉素过敏", "姓名：〔姓名〕\n家属称〔姓名〕对青霉素过敏"),
+        ("姓名：高峰\n高峰体温降至正常，流感高峰期", "姓名：〔姓名〕\n〔姓名〕体温降至正常，流感高峰期"),
+        ("姓名：安静\n夜间安静入睡，安静拒绝输液", "姓名：〔姓名〕\n夜间安静入睡，〔姓名〕拒绝输液"),
+    ],
+)
+def test_a_name_that_is_a_word_is_found_again_where_a_person_is_meant(text: str, treated: str) -> None:
+    assert deidentify(text)[0] == treated
+
+
+def test_what_a_field_calls_a_person_is_found_wherever_it_is_a_word_of_its_own() -> None:
+    text = "高峰来诊，流感高峰期，家属问高峰。白术10g，白术睡了"
+    again = names_again(text, {"高峰", "白术"}, {"高峰", "白术"})
+    assert [(one.start, text[one.start : one.end]) for one in again] == [(0, "高峰"), (14, "高峰"), (23, "白术")]
+    assert names_again(text, {"高峰", "白术"}) == []
+
+
 @pytest.mark.parametrize("word", ["小腿", "阵阵", "妈妈", "宝宝", "鸡蛋", "小心"])
 def test_a_word_that_was_taken_for_a_name_takes_no_others_along(word: str) -> None:
     assert names_again(f"诉{word}不适", {word}) == []
