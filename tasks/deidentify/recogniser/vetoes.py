@@ -238,7 +238,7 @@ def _number_stays(text: str, start: int, end: int, written: str) -> bool:
     if before.isascii() and before.isalnum() and written[0].isascii() and written[0].isalnum():
         return True  # XA02BCA114|E001010100483 is the rest of a code
     digits = re.sub("[^0-9]", "", written)
-    if _NO_NUMBER.search(written) or text[start - 1 : start] == "_":  # 18929329_21108367
+    if _NO_NUMBER.search(written) or "_" in (text[start - 1 : start], text[end : end + 1]):  # 18929329_21108367
         return True
     if (
         _RESULT.fullmatch(written)

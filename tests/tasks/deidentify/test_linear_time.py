@@ -76,10 +76,10 @@ def test_a_few_rounds_find_all_of_a_repeated_text(monkeypatch: pytest.MonkeyPatc
     rounds = 0
     find = Finder.find
 
-    def counted(finder: Finder, text: str, names: Collection[str] = ()) -> list[Identifier]:
+    def counted(finder: Finder, text: str, *names: Collection[str]) -> list[Identifier]:
         nonlocal rounds
         rounds += 1
-        return find(finder, text, names)
+        return find(finder, text, *names)
 
     monkeypatch.setattr(Finder, "find", counted)
     slow = {}
@@ -91,6 +91,12 @@ def test_a_few_rounds_find_all_of_a_repeated_text(monkeypatch: pytest.MonkeyPatc
                 slow[family] = rounds
     assert not slow, "each round finds only one of them, which takes quadratic time"
     assert len(FAMILIES) > 172
+
+
+@pytest.mark.parametrize("cue", ["孙子", "病理科", "患者", "医生", "住院号"])
+@pytest.mark.parametrize("plan", PLANS, ids=["minimal", "all"])
+def test_a_cue_alone_again_and_again_takes_twice_the_time_for_twice_the_text(cue: str, plan: Plan) -> None:
+    assert ratio_of_doubling(lambda text: deidentify(text, plan), repeated(cue), 3_000) < LINEAR
 
 
 def test_twice_the_text_takes_twice_the_time() -> None:

@@ -119,7 +119,16 @@ def test_a_hotline_and_a_stage_stay(marked: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "marked", ["孕妇 {HCG286.4} 孕酮", "训练后 {CK8600}，", "罗音，{HR130}，", "爸{CA199312}，", "促红素{10000IU} tiw"]
+    "marked",
+    [
+        "孕妇 {HCG286.4} 孕酮",
+        "训练后 {CK8600}，",
+        "罗音，{HR130}，",
+        "爸{CA199312}，",
+        "促红素{10000IU} tiw",
+        "({18929329}_21108367)×1",
+        "(18929329_{21108367})×1",
+    ],
 )
 def test_a_value_that_is_written_to_its_name_stays(marked: str) -> None:
     assert stays(*span_of(marked), "record")
