@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from infra.cells import inert, original
 from infra.errors import UserError
 
 MEDICINE_FILE = Path(__file__).with_name("cut_points_medicine.csv")
@@ -127,9 +128,10 @@ def write_cut_points(rows: Iterable[CutPoint]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        writer.writerow(
-            [row.character, row.side, row.count, row.occurrences, " ".join(row.examples), "yes" if row.keep else "no"]
-        )
+        # Examples begin as text does, with = too, which a spreadsheet would run.
+        examples = inert(" ".join(row.examples))
+        keep = "yes" if row.keep else "no"
+        writer.writerow([inert(row.character), row.side, row.count, row.occurrences, examples, keep])
     return text.getvalue().encode("utf-8-sig")
 
 
@@ -166,7 +168,7 @@ def read_cut_points(data: bytes, name: str) -> list[CutPoint]:
 
 def _row(cells: Mapping[str | None, str | None]) -> CutPoint:
     """Return a row from its cells; raises ValueError if one of them is invalid."""
-    given = {column: (cells.get(column) or "").strip() for column in COLUMNS}
+    given = {column: original((cells.get(column) or "").strip()) for column in COLUMNS}
     character, side, keep = given["character"], given["side"].lower(), given["keep"].lower()
     if len(character) != 1:
         raise ValueError(f"the column character contains {character!r}: write one character")

@@ -6,8 +6,8 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from infra.cells import inert
 from tasks.files.atomic import whole_binary_file, whole_file
-from tasks.files.cells import inert
 from tasks.files.workbooks import Value, text_of, workbook_bytes
 
 DELIMITERS: Mapping[str, str] = {".csv": ",", ".tsv": "\t"}

@@ -26,9 +26,9 @@ from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import WorkSheetParser
 
+from infra.cells import inert
 from infra.errors import UserError
 from infra.limits import limits
-from tasks.files.cells import inert
 from tasks.files.office.package import COMPOUND_FILE, ENCRYPTED
 
 MOST_ROWS = 1_048_576
@@ -272,7 +272,7 @@ def cell_name(row: int, column: int) -> str:
 
 
 def workbook_bytes(rows: Iterable[Sequence[Value]], name: str, title: str = "Sheet1") -> bytes:
-    """Return a workbook of one sheet. Text that a spreadsheet would run is inert (tasks/files/cells.py).
+    """Return a workbook of one sheet. Text that a spreadsheet would run is inert (infra/cells.py).
 
     Raises:
         UserError: there are more rows than a sheet can have.

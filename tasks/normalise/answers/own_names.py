@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from infra.cells import original
 from infra.errors import UserError
-from tasks.files.cells import original
 from tasks.normalise.queries.spelling import normal_forms
 from tasks.normalise.terms.columns import plain_code
 from tasks.normalise.terms.sheets import read_sheets

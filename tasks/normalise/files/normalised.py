@@ -164,7 +164,7 @@ def normalise_file(
     """Normalise each row of a file, in order. The target has the columns of the source and those of `ADDED`.
 
     Of a workbook, one sheet is read, with the values of its cells; see tasks/normalise/files/tables.py. A cell that a
-    spreadsheet would run as a formula gets an apostrophe (tasks/files/cells.py).
+    spreadsheet would run as a formula gets an apostrophe (infra/cells.py).
 
     All but the last of the added columns contain one value per answer, separated by `##`. `confidence` falls from
     answer to answer; `dagger_asterisk` has both codes where ICD-10 pairs an answer with another, as in E11.2† N08.3*;

@@ -89,6 +89,13 @@ def test_order_does_not_matter(seed: int) -> None:
     assert count_cut_points(segmentations, top=4) == count_cut_points(shuffled, top=4)
 
 
+def test_a_spreadsheet_runs_no_example() -> None:
+    rows = [CutPoint("=", "end", 1, 1, ('=HYPERLINK("http://x")', "淋病"), True)]
+    data = write_cut_points(rows)
+    assert """'=,end,1,1,"'=HYPERLINK(""http://x"") 淋病",yes""" in data.decode()
+    assert read_cut_points(data, "review.csv") == rows
+
+
 def test_review_file_can_be_edited_and_read_again() -> None:
     rows = count_cut_points(SEGMENTATIONS)
     data = write_cut_points(rows)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.files.cells import inert, original
+from infra.cells import inert, original
 
 
 @pytest.mark.parametrize(
