@@ -32,6 +32,9 @@ class Limits:
     """Bytes out of a compressed file that are not suspicious yet, whatever its size."""
     values: int = 1 << 20
     """Values of a column or list that need not be `expansion` times as many as the bytes they are stored in."""
+    rows_per_byte: int = 20
+    """Rows of a Parquet file out of each of its bytes, once there are more than `values`. A row with a text has many
+    bytes; a file in which one row of a thousand has a text has some ten rows in a byte."""
     sheet_rows: int = 1 << 20
     """Largest number of a row in a spreadsheet; Excel's own limit."""
     sheet_cells: int = 50_000_000

@@ -33,7 +33,11 @@ DOCUMENTS = pa.schema(
 
 REJECTS = pa.schema(
     [
-        _field("doc_id", pa.string(), "id of the dropped document; file#row if the row never became one"),
+        _field(
+            "doc_id",
+            pa.string(),
+            "id of the dropped document; file#row if the row never became one, file#first-last for a long run of rows",
+        ),
         _field("source", pa.string(), "sub-domain, as in documents"),
         _field("reason", pa.string(), "short name of the rule that dropped it; also a counter of the manifest"),
         _field("detail", pa.string(), "evidence for the rule's decision, for a person to read"),

@@ -1,8 +1,9 @@
 """Batches of a Parquet file from outside, in memory that its bytes cannot multiply.
 
 A file of 2 kB may hold 6 GB: one long value in a dictionary that every row points to, or a run of 50 million nulls. So
-the numbers in its footer and the headers of its dictionaries are compared with its size first. Then batches are cut so
-small that each row of one may hold the longest value, and what was decoded is compared with what was stored.
+the numbers in its footer and the headers of its dictionaries are compared with its size first, its rows over all row
+groups. Then batches are cut so small that each row of one may hold the longest value, and what was decoded is compared
+with what was stored.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ def parquet_batches(
         metadata = file.metadata
         chosen = range(metadata.num_row_groups) if groups is None else groups
         stored = sum(_check_group(metadata.row_group(index), index) for index in chosen)
+        size = _size_of(source)
+        _check_rows(metadata, size)
+        stored = min(size, stored)  # row groups may announce more bytes than there are, or share them
         dictionaries = {index: _dictionary_bytes(source, metadata.row_group(index)) for index in chosen}
     decoded = 0
     for index in chosen:
@@ -113,6 +117,18 @@ def open_parquet(source: Any, dictionaries: Iterable[str] = ()) -> Any:
         return pyarrow.parquet.ParquetFile(source, read_dictionary=list(dictionaries), pre_buffer=False)
     except UnicodeDecodeError as error:  # of Arrow's Python part, which does not make it one of its own errors
         raise pa.ArrowInvalid(f"the name of a column is not UTF-8: {error}") from error
+
+
+def _size_of(source: Any) -> int:
+    """Return the bytes of a file, given as for `parquet_batches`."""
+    return os.stat(source).st_size if isinstance(source, str | os.PathLike) else int(source.seek(0, os.SEEK_END))
+
+
+def _check_rows(metadata: Any, size: int) -> None:
+    """Compare the rows of all row groups with the bytes of the file: each group alone may be small enough."""
+    rows = sum(metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
+    if rows > max(limits().values, limits().rows_per_byte * size):
+        raise ParquetBombError(f"it has {rows:,} rows in {size:,} bytes; {REMEDY}")
 
 
 def _check_group(group: Any, index: int) -> int:

@@ -4,8 +4,9 @@
 one worker. To have such files read in parallel, split them or convert them to .jsonl or .parquet.
 
 Rows that cannot be read are rejected with file#row, files in no supported encoding with their name, and the run
-continues. In a .txt or an HTML page undecodable bytes become U+FFFD, and `clean` decides how many are too many. A file
-that changes while it is read stops the run. The table `files` has what was read of each file.
+continues. After a thousand rows in a row that are rejected alike, the rest of them share one reject, file#first-last.
+In a .txt or an HTML page undecodable bytes become U+FFFD, and `clean` decides how many are too many. A file that
+changes while it is read stops the run. The table `files` has what was read of each file.
 
 Memory holds one batch of documents and the state of the format's reader. A row of 100 MB takes about twelve to fourteen
 times its size (bytes, characters, parsed values, written columns). Time is linear in the bytes.
@@ -39,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 CHARACTERS_PER_WRITE = 1 << 21
 """Characters of text that are collected in memory before they are written."""
+
+REJECTED_ONE_BY_ONE = 1_000
+"""Successive rows with equal problems that have a reject each; the rest of them share one, `a.parquet#1001-9000`."""
 
 
 class IngestParams(StageParams):
@@ -110,7 +114,7 @@ class IngestParams(StageParams):
         return sources
 
 
-@stage(name="ingest", version=8, params=IngestParams, tables=("documents", "rejects", "files"), heavy=True)
+@stage(name="ingest", version=9, params=IngestParams, tables=("documents", "rejects", "files"), heavy=True)
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
     """Read the documents of `inputs["corpus"]`.
 
@@ -172,18 +176,21 @@ def ingest_part(part: PartWriter, unit: tuple[Slice, ...], params: IngestParams)
     waiting = 0
     for piece in unit:
         read: dict[str, _Read] = {}
+        rejected = _Rejects(part, params)
         for place, number, found in _documents(part, piece, params):
             counted = read.setdefault(place.name, _Read())
             if isinstance(found, Problem):
                 counted.reasons[found.reason] += 1
-                _reject(part, place, number, found, params)
+                rejected.add(place, number, found)
                 continue
+            rejected.end_run()
             counted.documents += 1
             batch.append(found)
             waiting += len(found["text"])
             if waiting >= CHARACTERS_PER_WRITE:
                 part.write("documents", batch)
                 batch, waiting = [], 0
+        rejected.end_run()
         part.count("bytes_read", _size_of(piece))
         if read:
             part.write("files", [one.row(name) for name, one in read.items()])
@@ -245,14 +252,47 @@ def _unknown_kind(name: str) -> Problem:
     return Problem("unknown_kind", f"{files} are not supported; convert the file to one of {', '.join(KINDS)}")
 
 
-def _reject(part: PartWriter, piece: Slice, number: int, problem: Problem, params: IngestParams) -> None:
-    part.reject(
-        doc_id=readable(f"{piece.name}#{number}" if number else piece.name),
-        source=source_of(piece, params),
-        reason=problem.reason,
-        detail=readable(problem.detail),
-        text=readable(problem.text[:1000]),
-    )
+class _Rejects:
+    """Rejects of one slice. A file of 7 kB may have a million null rows, of which each would be written."""
+
+    def __init__(self, part: PartWriter, params: IngestParams) -> None:
+        self._part, self._params = part, params
+        self._place: Slice | None = None
+        self._problem: Problem | None = None
+        self._count = 0
+        """Rows of the run so far."""
+        self._first = self._last = 0
+        """Numbers of the rows of the run without a reject of their own; 0 if there are none."""
+
+    def add(self, place: Slice, number: int, problem: Problem) -> None:
+        """Reject a row, at once or as one of a long run of rows with the same problem."""
+        if place is not self._place or problem != self._problem:
+            self.end_run()
+            self._place, self._problem = place, problem
+        self._count += 1
+        if self._count <= REJECTED_ONE_BY_ONE:
+            self._write(place, problem, f"{number}" if number else "")
+            return
+        self._first = self._first or number
+        self._last = number
+
+    def end_run(self) -> None:
+        """Write what is left of a run."""
+        if self._first and self._place is not None and self._problem is not None:
+            rows = self._count - REJECTED_ONE_BY_ONE
+            self._write(self._place, self._problem, f"{self._first}-{self._last}" if rows > 1 else f"{self._first}")
+            self._part.count(f"rejected_{self._problem.reason}", rows - 1)
+        self._place = self._problem = None
+        self._count = self._first = self._last = 0
+
+    def _write(self, place: Slice, problem: Problem, rows: str) -> None:
+        self._part.reject(
+            doc_id=readable(f"{place.name}#{rows}" if rows else place.name),
+            source=source_of(place, self._params),
+            reason=problem.reason,
+            detail=readable(problem.detail),
+            text=readable(problem.text[:1000]),
+        )
 
 
 def _size_of(piece: Slice) -> int:

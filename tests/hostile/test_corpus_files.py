@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -44,6 +45,11 @@ def nested_bomb() -> bytes:
 
 def null_bomb(rows: int = 50_000_000) -> bytes:
     return stored(pa.table({"text": pa.nulls(rows, pa.string())}), row_group_size=rows)
+
+
+def rows_bomb(groups: int = 3) -> bytes:
+    """Row groups of nulls, of which each alone is small enough: 7 kB for 3,000,000 rows."""
+    return stored(pa.table({"text": pa.nulls(groups * 1_000_000, pa.string())}), row_group_size=1_000_000)
 
 
 def long_line(mib: int) -> bytes:
@@ -86,6 +92,7 @@ def test_bombs_are_rejected_by_name_and_other_files_are_read(tmp_path: Path) -> 
         "dictionary.parquet": dictionary_bomb(),
         "nested.parquet": nested_bomb(),
         "nulls.parquet": null_bomb(),
+        "rows.parquet": rows_bomb(),
         "line.txt.gz": long_line(600),
         "overlapping.zip": overlapping_zip(),
     }
@@ -97,6 +104,7 @@ def test_bombs_are_rejected_by_name_and_other_files_are_read(tmp_path: Path) -> 
         "dictionary": "archive_bomb",
         "nested": "archive_bomb",
         "nulls": "archive_bomb",
+        "rows": "archive_bomb",
         "line": "archive_bomb",
         "overlapping": "archive_bomb",
     }
@@ -109,6 +117,39 @@ def test_remedies_are_named(tmp_path: Path) -> None:
         next(parquet_batches(io.BytesIO(null_bomb())))
     with pytest.raises(ParquetBombError, match=r"expand to more than 6,0.*; write it again"):
         next(parquet_batches(io.BytesIO(nested_bomb())))
+
+
+def test_row_groups_are_counted_together_whichever_are_read() -> None:
+    with pytest.raises(ParquetBombError, match=r"has 3,000,000 rows in [\d,]+ bytes; write it again .* YIWEN_LIMITS"):
+        next(parquet_batches(io.BytesIO(rows_bomb()), groups=[1]))
+
+
+def test_many_equal_rejects_in_a_row_are_few_rows(tmp_path: Path) -> None:
+    """A batch has 512 rows, so the run goes over several, and rows are rejected one by one up to its thousandth."""
+    texts = [None] * 3_000 + ["患者头痛三天。"] + [None] * 1_001 + [" "]
+    artifact = ingested(tmp_path, {"a.parquet": stored(pa.table({"text": texts, "id": range(len(texts))}))})
+    assert texts_of(artifact) == ["患者头痛三天。"]
+    found = rejects(artifact)
+    assert [name for name in found if "-" in name] == ["a.parquet#1001-3000"]
+    assert list(found)[999:] == [
+        "a.parquet#1000",
+        "a.parquet#1001-3000",
+        *(f"a.parquet#{number}" for number in range(3_002, 4_004)),
+    ]
+    assert artifact.manifest.counters["rejected_missing_text"] == 4_001
+    (read,) = artifact.to_table("files").to_pylist()
+    assert (read["rows"], read["documents"]) == (len(texts), 1)
+
+
+def test_sparse_and_repetitive_parquet_files_are_read() -> None:
+    """Texts that are repeated a thousand times, and columns of nulls beside them."""
+    rows = 1_200_000
+    texts = pa.array([f"第{number}种：患者头痛三天，伴有恶心和呕吐。" for number in range(1_200)])
+    drawn = pa.array(np.random.default_rng(1).integers(0, len(texts), rows, dtype=np.int32))
+    column = pa.DictionaryArray.from_arrays(drawn, texts)
+    table = pa.table({"text": column, "empty": pa.nulls(rows, pa.string()), "more": pa.nulls(rows, pa.int64())})
+    batches = parquet_batches(io.BytesIO(stored(table, row_group_size=500_000)), rows=100_000)
+    assert sum(map(len, batches)) == rows
 
 
 def test_a_long_value_among_others_is_read_in_small_batches() -> None:
