@@ -39,6 +39,9 @@ class Limits:
     """Largest number of a row in a spreadsheet; Excel's own limit."""
     sheet_cells: int = 50_000_000
     """Cells of a spreadsheet, those between filled ones included."""
+    xml_elements: int = 1 << 19
+    """Elements of a part of a workbook, apart from its rows and strings, that need not be in proportion to its bytes.
+    Of rows and strings there may be four times as many, of all elements, also of a DOCX file, eight times."""
     pdf_seconds: int = 300
     """Seconds of computing for one PDF; a page takes some milliseconds."""
     pdf_bytes: int = 2 << 30

@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 import openpyxl
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+from openpyxl.reader.excel import ExcelReader
 from openpyxl.utils import get_column_letter, range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
@@ -29,6 +30,7 @@ from openpyxl.worksheet._reader import WorkSheetParser
 from infra.cells import inert
 from infra.errors import UserError
 from infra.limits import limits
+from tasks.files.office.elements import GuardedArchive, XmlBombError
 from tasks.files.office.package import COMPOUND_FILE, ENCRYPTED
 
 MOST_ROWS = 1_048_576
@@ -72,8 +74,8 @@ def read_workbook(data: bytes, name: str) -> list[Sheet]:
     with damage_named(name):
         refuse_bombs(io.BytesIO(data), len(data), name)
         _refuse_merged_bombs(data, name)
-        book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
-        formulas = openpyxl.load_workbook(io.BytesIO(data)) if _has_formulas(data) else None
+        book = _loaded(io.BytesIO(data), data_only=True)
+        formulas = _loaded(io.BytesIO(data)) if _has_formulas(data) else None
         for sheet in book.worksheets:
             if sheet.max_row * sheet.max_column > limits().sheet_cells:
                 raise _too_large(name, sheet.title)
@@ -93,8 +95,20 @@ def streamed_sheets(file: BinaryIO, size: int, name: str) -> Iterator[tuple[str,
     """
     with damage_named(name):
         refuse_bombs(file, size, name)
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        book = _loaded(file, read_only=True, data_only=True)
         yield from ((sheet.title, sheet) for sheet in book.worksheets)
+
+
+def _loaded(file: BinaryIO, **options: bool) -> Any:
+    """Return what `openpyxl.load_workbook` returns, without the values of other workbooks that it links to.
+
+    Raises:
+        XmlBombError: its XML asks for more than what office programs write.
+    """
+    reader = ExcelReader(file, keep_links=False, **options)
+    reader.archive = GuardedArchive(file)  # before any part is read
+    reader.read()
+    return reader.wb
 
 
 def streamed_rows(sheet: ReadOnlyWorksheet, name: str) -> Iterator[tuple[int, list[Value]]]:
@@ -190,8 +204,8 @@ def refuse_bombs(file: BinaryIO, size: int, name: str) -> None:
         )
 
 
-# Matches A1:B2 of <mergeCell ref="A1:B2"/>.
-_MERGED = re.compile(rb'<mergeCell\b[^>]*?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+# Matches A1:B2 of <mergeCell ref="A1:B2"/>. Not beyond the next tag: "<mergeCell <mergeCell …" would take hours.
+_MERGED = re.compile(rb'<mergeCell\b[^<>]*?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 
 
 def _refuse_merged_bombs(data: bytes, name: str) -> None:
@@ -199,7 +213,7 @@ def _refuse_merged_bombs(data: bytes, name: str) -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         for part in packed.namelist():
             if part.startswith("xl/worksheets/"):
-                areas = [range_boundaries(one.decode()) for one in _MERGED.findall(packed.read(part))]
+                areas = (range_boundaries(one.group(1).decode()) for one in _MERGED.finditer(packed.read(part)))
                 if sum((right - left + 1) * (low - top + 1) for left, top, right, low in areas) > limits().sheet_cells:
                     raise _too_large(name, part)
 
@@ -240,6 +254,8 @@ def damage_named(name: str) -> Iterator[None]:
         yield
     except UserError:
         raise
+    except XmlBombError as error:
+        raise UserError(f"{name} cannot be read as XLSX: {error}.") from error
     # Each is raised for some damaged file: not a zip, a part missing in it, broken XML, an invalid value.
     except (
         InvalidFileException,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from openpyxl.utils import get_column_letter
 
 from infra.limits import VARIABLE
 from tests.support.processes.limited import limited
@@ -22,6 +23,7 @@ from tests.support.text.office_files import (
     paragraph,
     pdf,
     scanned_pdf,
+    table_row,
     xlsx,
 )
 from tests.support.text.reading import ingested, rejects, written
@@ -48,6 +50,19 @@ def rewritten(data: bytes, part: str, content: bytes | None) -> bytes:
 
 def flipped(data: bytes, place: int) -> bytes:
     return data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
+
+
+def sheet_with(more: str, before: str = "</sheetData>", part: str = "xl/worksheets/sheet1.xml") -> bytes:
+    """A workbook with more XML in one of its parts."""
+    whole = xlsx(SHEET)
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        content = archive.read(part).decode()
+    assert before in content
+    return rewritten(whole, part, content.replace(before, more + before).encode())
+
+
+def attributes(count: int) -> str:
+    return " ".join(f'a{number}="1"' for number in range(count))
 
 
 BROKEN: dict[str, tuple[Callable[[], bytes], str, str]] = {
@@ -103,6 +118,68 @@ def test_what_is_readable_of_a_damaged_docx_is_kept(tmp_path: Path) -> None:
     assert sound == GOOD
     assert damaged.startswith(f"第0段，{GOOD}\n第1段，{GOOD}\n")
     assert list(rejects(artifact).values()) in (["damaged_archive"], ["unreadable_file"])
+
+
+ELEMENTS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "many.xlsx": (lambda: sheet_with("<a/>" * 5_000_000), "more than 524,288 elements outside of rows and strings"),
+    "nested.xlsx": (lambda: sheet_with("<a>" * 3_000_000), "more than 256 elements within one another"),
+    "tag.xlsx": (lambda: sheet_with(f"<row {attributes(400_000)}/>"), "a tag or comment of more than 1,048,576 bytes"),
+    "comment.xlsx": (lambda: sheet_with(f"<!--{'a' * (20 << 20)}-->"), "a tag or comment of more than 1,048,576 bytes"),
+    "attributes.xlsx": (lambda: sheet_with(f"<row {attributes(300)}/>"), "an element of more than 256 attributes"),
+    "cells.xlsx": (
+        lambda: sheet_with(f"<row>{'<c/>' * 3_000_000}</row>"),
+        "a row or string of more than 262,144 elements",
+    ),
+    "rows.xlsx": (lambda: sheet_with("<row><c/></row>" * 3_000_000), "more than [0-9,]+ (elements|rows or strings)"),
+    "lines.xlsx": (lambda: sheet_with("\n" * (40 << 20)), "a text of more than 16,777,216 bytes"),
+    "names.xlsx": (
+        lambda: sheet_with("".join(f"<a{number}/>" for number in range(50_000))),
+        "more than 10,000 names of elements and attributes",
+    ),
+    "styles.xlsx": (
+        lambda: sheet_with("<xf/>" * 3_000_000, "</cellXfs>", "xl/styles.xml"),
+        "part xl/styles.xml has more than 524,288 elements",
+    ),
+    "merged.xlsx": (lambda: sheet_with(f"<!--{'<mergeCell ' * 2_000_000}-->"), "a tag or comment of more than"),
+    "nested.docx": (lambda: docx("<a>" * 3_000_000), "more than 256 elements within one another"),
+    "cells.docx": (lambda: docx("<w:tr>" + "<w:tc/>" * 3_000_000), "or a row of a table, counting each element as 64"),
+    "tag.docx": (lambda: docx(f"<w:p {attributes(400_000)}/>"), "a tag or comment of more than 1,048,576 bytes"),
+}
+
+
+@pytest.mark.slow
+def test_elements_without_end_are_rejected_in_memory_and_time(tmp_path: Path) -> None:
+    files = {name: make() for name, (make, _) in ELEMENTS.items()}
+    assert all(len(data) < 1_000_000 for data in files.values())
+    written(tmp_path / "corpus", files | {"z.txt": GOOD.encode()})
+    rejected, texts = limited(INGEST, str(tmp_path), mib=700, seconds=300)
+    assert rejected.keys() == ELEMENTS.keys()
+    for name, (_, detail) in ELEMENTS.items():
+        reason, found = rejected[name]
+        assert reason == "unreadable_file", name
+        assert re.search(detail, found), found
+        assert re.search(r"YIWEN_LIMITS if you trust it|split it", found), found
+    assert texts[-1] == GOOD
+
+
+def test_limits_on_elements_are_beyond_large_sheets_and_tables(tmp_path: Path) -> None:
+    """A row with all columns of Excel, with formats and formulas, and a long table with a table in a cell."""
+    wide = "".join(f'<c r="{get_column_letter(n)}3" s="0"><f>1+{n}</f><v>{n}</v></c>' for n in range(1, 16_385))
+    inner = f"<w:tc><w:tbl>{table_row(GOOD, GOOD) * 2_000}</w:tbl></w:tc>"
+    table = f"<w:tbl><w:tr>{inner}</w:tr>{table_row(GOOD, '') * 20_000}</w:tbl>"
+    artifact = ingested(
+        tmp_path,
+        {
+            "a.docx": docx(table),
+            "b.xlsx": sheet_with(f'<row r="3">{wide}</row>'),
+            "c.xlsx": xlsx(SHEET, merged=["A3:C9"]),
+        },
+        txt_documents="file",
+    )
+    assert rejects(artifact) == {}
+    first, *others = texts_of(artifact)
+    assert first.count(GOOD) == 24_000
+    assert others == [GOOD, "1", GOOD]
 
 
 INGEST = """

@@ -1,8 +1,9 @@
 """The text of a DOCX file: its paragraphs in order, and the rows of its tables with tabs between the cells.
 
 The XML is read as a stream by expat, part by part of the archive, without building a tree. A file that declares
-entities is refused, because they can multiply what they stand for. Headers, footers, notes and comments are stored in
-other parts and are not read, nor are deleted text and the numbers that Word gives to paragraphs of a list.
+entities is refused, because they can multiply what they stand for, and so is one with more elements than office
+programs write (elements.py). Headers, footers, notes and comments are stored in other parts and are not read, nor are
+deleted text and the numbers that Word gives to paragraphs of a list.
 
 Time is linear in the file. Memory holds one paragraph or one row of a table.
 """
@@ -16,6 +17,7 @@ from xml.parsers import expat
 from infra.limits import limits
 from tasks.files.archives import list_members, member_blocks
 from tasks.files.compression import COPY_AGAIN, DamagedArchiveError
+from tasks.files.office.elements import guarded
 from tasks.files.office.package import UnreadableDocumentError, refuse_other_formats
 from tasks.files.slices import Member
 from tasks.text.raised_digits import in_characters
@@ -33,6 +35,8 @@ _ALTERNATIVES = "http://schemas.openxmlformats.org/markup-compatibility/2006 "
 
 _SKIPPED = frozenset(("pPr", "moveFrom", "sectPr", "tblPr", "tblGrid", "trPr", "tcPr", "instrText"))
 """Elements without text to show: formats (whose tabs are tab stops), and where moved text has been."""
+ELEMENT = 64
+"""Characters that take about as much memory as an element, of which cells and pieces of text are made."""
 _SIGNS = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
 
@@ -48,13 +52,14 @@ def docx_blocks(file: BinaryIO) -> Iterator[str]:
     parts = {name: member for name, member in members}
     main = _main_part(file, parts)
     reader = _Reader()
-    taken = 0
-    for block in _blocks(file, parts[main]):
-        taken += len(block)
+    for block in _blocks(file, main, parts[main]):
         reader.feed(block)
         yield from reader.taken()
         if reader.held > limits().row_bytes:
-            raise UnreadableDocumentError(f"a paragraph is longer than {limits().row_bytes:,} characters; split it")
+            raise UnreadableDocumentError(
+                f"a paragraph is longer than {limits().row_bytes:,} characters, or a row of a table, counting each "
+                f"element as {ELEMENT} of them; split it"
+            )
     reader.feed(b"", is_last=True)
     yield from reader.taken()
 
@@ -72,7 +77,7 @@ def _main_part(file: BinaryIO, parts: Mapping[str, Member]) -> str:
 
     parser = _parser()
     parser.StartElementHandler = start
-    for block in _blocks(file, parts["[Content_Types].xml"]):
+    for block in _blocks(file, "[Content_Types].xml", parts["[Content_Types].xml"]):
         _parse(parser, block)
     main = next((name for name in found if name in parts), "word/document.xml")
     if main not in parts:
@@ -80,12 +85,14 @@ def _main_part(file: BinaryIO, parts: Mapping[str, Member]) -> str:
     return main
 
 
-def _blocks(file: BinaryIO, member: Member) -> Iterator[bytes]:
+def _blocks(file: BinaryIO, name: str, member: Member) -> Iterator[bytes]:
     if member.refusal:
         error = DamagedArchiveError(member.detail)
         error.reason = member.refusal
         raise error
-    return member_blocks(file, member)
+    size = file.seek(0, 2)
+    stored = size if member.packed < 0 else min(member.packed, size)
+    return guarded(member_blocks(file, member), name, stored)
 
 
 def _parser() -> expat.XMLParserType:
@@ -111,7 +118,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.held = 0
-        """Characters of the open paragraphs and rows."""
+        """Characters of the open paragraphs and rows, their elements counted as `ELEMENT` each."""
         self._done: list[str] = []
         self._paragraphs: list[list[str]] = []
         """Pieces of the open paragraphs; one in a text box is inside another."""
@@ -136,6 +143,8 @@ class _Reader:
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         local = name.rpartition(" ")[2]
+        if self._rows or self._paragraphs:
+            self.held += ELEMENT
         if self._skipped or (local in _SKIPPED and name.startswith(_WORD)) or name == f"{_ALTERNATIVES}Fallback":
             self._skipped += 1
         elif name.startswith(_MATH):
