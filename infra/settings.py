@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from infra.errors import UserError
 from infra.place import FOLDER, INSTALLED
-from infra.uris import refuse_password, warn_of_plain_http
+from infra.uris import refuse_secrets, warn_of_plain_http
 
 REPOSITORY = FOLDER
 
@@ -96,11 +96,11 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """Read the settings; raises `UserError` when a variable cannot be used or a URI contains a password."""
+        """Read the settings; raises `UserError` when a variable cannot be used or a URI contains a secret."""
         address = os.environ.get("RAY_ADDRESS") or None
         home = store_root()
         remedy = "Remove it from YIWEN_HOME and set the variables of its storage, such as AWS_SECRET_ACCESS_KEY."
-        refuse_password(home, remedy)
+        refuse_secrets(home, remedy)
         return cls(
             home=home,
             workers=_positive_integer("YIWEN_WORKERS", default=available_cores()),

@@ -11,6 +11,7 @@ from flows.catalogue import Entry
 from flows.recipes.problems import in_words
 from infra.errors import UserError
 from infra.program import program
+from infra.uris import refuse_secrets_within
 
 
 def merge_parameters(entry: Entry, given: list[str]) -> dict[str, Any]:
@@ -58,13 +59,16 @@ def fit_parameters(function: Callable[..., Any], parameters: Mapping[str, Any], 
     Where the function wants text, what looks like a number stays text: `corpus=2024` is the folder of that name.
 
     Raises:
-        UserError: a value that the function does not accept. The message shows the first of the type's examples; every
+        UserError: a URI with a secret, which would be recorded with the run and printed with the next command; or a
+            value that the function does not accept. The message shows the first of the type's examples; every
             type of objects that a flow takes has some, as in `Annotated[dict[str, str], Field(examples=[…])]`.
     """
     from pydantic import TypeAdapter, ValidationError  # not needed for --help or the list
 
     texts = {key: text for key, _, text in (item.partition("=") for item in given)}
     hints = get_type_hints(function, include_extras=True)
+    # Before any other mistake, whose message would repeat the value.
+    refuse_secrets_within(parameters)
     fitted = {}
     for name, value in parameters.items():
         wanted: TypeAdapter[Any] = TypeAdapter(hints[name])

@@ -10,6 +10,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from infra.artifacts.manifest import FileRecord
 from infra.errors import DamagedArtifactError, UserError
+from infra.uris import refuse_secrets
 
 
 def open_root(root: str) -> tuple[fsspec.AbstractFileSystem, str]:
@@ -17,8 +18,9 @@ def open_root(root: str) -> tuple[fsspec.AbstractFileSystem, str]:
 
     Raises:
         UserError: no filesystem is known for the URI's scheme, its package is not installed, or the URI contains
-            a character that fsspec treats as a wildcard.
+            a secret, or a character that fsspec treats as a wildcard.
     """
+    refuse_secrets(root)
     try:
         filesystem, path = fsspec.core.url_to_fs(root)
     except (ValueError, ImportError) as error:

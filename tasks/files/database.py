@@ -23,6 +23,7 @@ from sqlalchemy.engine import URL, make_url
 
 from infra.errors import UserError
 from infra.inputs import DescribedInput
+from infra.uris import refuse_secrets
 
 PASSWORD = "YIWEN_DATABASE_PASSWORD"
 """Password of the database that a URL names."""
@@ -42,7 +43,7 @@ class DatabaseTable(DescribedInput):
         """`table` may name its schema, as in `shop.products`.
 
         Raises:
-            UserError: the URL cannot be understood or contains a password, or names an SQLite file that is not there.
+            UserError: the URL cannot be understood or contains a secret, or names an SQLite file that is not there.
         """
         self._url = _checked(url)
         self.shown = self._url.render_as_string(hide_password=True)
@@ -128,6 +129,7 @@ def _checked(url: str) -> URL:
             f"{made.render_as_string(hide_password=True)}: the URL contains a password, which would be recorded with "
             f"the run. Remove it from the URL and set {PASSWORD} in the environment."
         )
+    refuse_secrets(url)  # in a parameter: ?password=
     if made.get_backend_name() == "sqlite":
         if made.database in (None, "", ":memory:"):
             raise UserError(f"{url} names no file. Give one, as in sqlite:////folder/file.db.")

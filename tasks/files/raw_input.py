@@ -22,7 +22,7 @@ from typing import Any
 
 from infra.errors import UserError
 from infra.inputs import DescribedInput
-from infra.uris import refuse_password
+from infra.uris import refuse_secrets
 from tasks.documents import sub_domain_of
 from tasks.files.access import changed_file, filesystem_of, hash_file, is_local, open_file, size_and_stamp
 
@@ -123,7 +123,10 @@ class RawInput(DescribedInput):
         for root, prefix in zip(self._roots, self._prefixes(), strict=True):
             *_, above, last = ["", "", *root.rstrip("/").split("/")]
             sub_domain = sub_domain_of(above if _is_file(root) else last) or ""
-            found.update((prefix + name, (path, sub_domain)) for name, path in _walk(root))
+            for name, path in _walk(root):
+                if not is_local(path):
+                    refuse_secrets(path)  # a listing over http may consist of links that are signed
+                found[prefix + name] = path, sub_domain
         if not found:
             raise UserError(f"{self.path} contains no files. Put some there, or give another folder.")
         return found
@@ -161,12 +164,7 @@ def _absolute(root: str) -> str:
         path = Path(root).expanduser()
         # A link is not resolved: its name may be that of a sub-domain.
         return str(path.resolve() if ".." in path.parts else path.absolute())
-    scheme = root.partition("://")[0].upper()
-    refuse_password(
-        root,
-        f"Remove it and set it in the environment: FSSPEC_{scheme}_PASSWORD, or the variables of its storage "
-        "(AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, …).",
-    )
+    refuse_secrets(root)
     return root.rstrip("/") if root.split("://")[1].strip("/") else root
 
 

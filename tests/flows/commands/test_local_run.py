@@ -39,6 +39,28 @@ def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interprete
 
 
 @pytest.mark.parametrize(
+    ("verb", "given"),
+    [
+        ("run", ["corpus/refresh", "corpus=http://127.0.0.1:1/x.jsonl?token=s3cret&f=x.jsonl"]),
+        ("plan", ["corpus/refresh", 'corpus=["texts/", "https://ward/x?X-Amz-Signature=s3cret"]']),
+        ("submit", ["corpus/refresh", "benchmarks=texts/,https://ward/x?apikey=s3cret"]),
+        ("run", ["pretrain/ehealth-tiny", "products.source=postgresql://reader@db/shop?password=s3cret"]),
+        ("run", ["finetune/classify", "model=s3://bucket/model?secret=s3cret"]),
+    ],
+)
+def test_secret_in_a_uri_is_neither_recorded_nor_repeated(
+    verb: str, given: list[str], tmp_path: Path, interpreter: Interpreter
+) -> None:
+    words = [word for one in given[1:] for word in ("--param", one)]
+    around = {**environment(tmp_path / "store"), **({"PREFECT_API_URL": "http://x/api"} if verb == "submit" else {})}
+    done = interpreter.run(COMMAND, [verb, given[0], *words], around)
+    assert done.returncode == 2, done.stderr
+    assert "=***" in done.stderr and "contains a secret" in done.stderr
+    assert "s3cret" not in done.stdout + done.stderr
+    assert not (tmp_path / "store").exists(), "nothing was begun"
+
+
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         (["corpus/refresh", "--param", "clean.profil=x"], "unknown key 'clean.profil'"),

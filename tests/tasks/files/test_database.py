@@ -90,6 +90,12 @@ def test_a_url_that_cannot_be_used_is_refused_at_once(url: str, message: str) ->
     assert "secret" not in str(caught.value)
 
 
+def test_a_password_among_the_parameters_is_refused() -> None:
+    with pytest.raises(UserError, match=rf"password=\*\*\* contains a secret.*set {PASSWORD}") as caught:
+        DatabaseTable("postgresql://reader@db/shop?password=geheim", "products", COLUMNS)
+    assert "geheim" not in str(caught.value)
+
+
 def test_a_driver_that_is_not_installed_is_named() -> None:
     with pytest.raises(UserError, match=r"driver nosuchdb is not installed.*pip install"):
         _ = DatabaseTable("nosuchdb://reader@db/shop", "products", COLUMNS).frame
