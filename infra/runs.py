@@ -245,6 +245,15 @@ def note_page(page: str) -> None:
         recorder.page = page
 
 
+def stages_begun() -> list[tuple[str, str]]:
+    """Return stage and fingerprint of what the current run has made or reused, and of the stage that failed."""
+    recorder = _recorder.get()
+    if recorder is None:
+        return []
+    failed = [] if recorder.failed_stage is None else [recorder.failed_stage]
+    return [*((one.stage, one.fingerprint) for one in recorder.stages), *failed]
+
+
 @contextlib.contextmanager
 def noted(stage: str, fingerprint: str, within: str) -> Iterator[list[bool]]:
     """Note the stage that runs in the block, whose caller puts into the list whether its artifact was reused."""
