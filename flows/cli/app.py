@@ -33,7 +33,7 @@ from flows.cli.submit import submit
 from flows.cli.verbosity import set_verbosity
 from flows.cli.verify import verify
 from infra.console.json_log import VARIABLE, json_line
-from infra.console.printable import printable
+from infra.console.printable import indented, printable
 from infra.disk.private_files import private_files
 from infra.errors import UserError
 from infra.extras import explained
@@ -147,6 +147,7 @@ def _failed(what: UserError, raised: Exception) -> int:
     if os.environ.get(VARIABLE) == "json":
         print(json_line("error", "flows", as_called("\n".join(lines).removeprefix("error: "))), file=sys.stderr)
         return 2
+    lines[0] = indented(lines[0])  # a name in it may contain a line feed
     print(as_called(printable("\n".join(lines))), file=sys.stderr)
     return 2
 
@@ -161,5 +162,5 @@ def _misused(error: typer.TyperException) -> int:
     takes_parameters = context is not None and any(one.name == "param" for one in context.command.params)
     if takes_parameters and "unexpected extra argument" in message:
         message += ". Parameters are given as --param KEY=VALUE, such as --param corpus=my_texts/"
-    print(printable(f"error: {message}"), file=sys.stderr)
+    print(printable(indented(f"error: {message}")), file=sys.stderr)
     return error.exit_code

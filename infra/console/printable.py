@@ -17,6 +17,22 @@ def printable(text: object) -> str:
     return _OBEYED.sub(_escaped, str(text))
 
 
+def one_line(text: object) -> str:
+    """Return a text as `printable` does, with escapes for tabs and line feeds too: `a\\x0aerror: b`.
+
+    It is for names: a line feed in one would begin a line that looks like a message of its own.
+    """
+    return _CONTROLS.sub(_escaped, printable(text))
+
+
+def indented(text: object) -> str:
+    """Return a message of several lines with the later ones indented, so that none looks like another message."""
+    return str(text).replace("\n", "\n  ")
+
+
+_CONTROLS = re.compile(r"[\t\n]")
+
+
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

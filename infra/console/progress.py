@@ -16,7 +16,7 @@ from typing import Any, Literal
 from tqdm import tqdm
 
 from infra.console.json_log import JsonFormatter, is_json, json_line
-from infra.console.printable import printable
+from infra.console.printable import indented, one_line, printable
 from infra.place import PREFIX
 from infra.program import as_called
 
@@ -152,6 +152,15 @@ class BestEffort:
         return True
 
 
+class ConsoleFormatter(logging.Formatter):
+    """Formats a message so that no name in it can begin another line of the log; a traceback keeps its lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        message = super().formatMessage(record)
+        # Libraries write warnings of several lines on purpose, which nobody could read on one.
+        return one_line(message) if record.name.startswith(OURS) else indented(message)
+
+
 class ConsoleHandler(logging.Handler):
     """Log lines on standard error that leave progress bars intact. A repeated warning is shown once."""
 
@@ -189,8 +198,7 @@ def shown_log(detail: Detail = "usual") -> Iterator[None]:
         detail: "more" to show what all of our modules log, down to DEBUG.
     """
     root, handler = logging.getLogger(), ConsoleHandler()
-    if is_json():
-        handler.setFormatter(JsonFormatter())
+    handler.setFormatter(JsonFormatter() if is_json() else ConsoleFormatter())
     wanted = dict.fromkeys(TALKATIVE, logging.INFO) if detail == "usual" else dict.fromkeys(OURS, logging.DEBUG)
     levels = {name: logging.getLogger(name).level for name in wanted}
     root.addHandler(handler)

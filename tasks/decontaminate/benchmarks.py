@@ -23,6 +23,7 @@ import numpy as np
 from infra.arrays.batching import batches_of
 from infra.errors import UserError
 from tasks.decontaminate.plain_form import plain_forms
+from tasks.deidentify.document_persons import harmless_path
 from tasks.files.raw_input import RawInput
 from tasks.files.rows import read_rows
 from tasks.files.slices import KINDS, Problem, Slice
@@ -103,7 +104,8 @@ def _all_strings(given: RawInput, counters: Counter[str]) -> Iterator[tuple[str,
 def _strings_of_file(file: Slice, counters: Counter[str]) -> Iterator[tuple[int, str]]:
     if not file.kind:
         # A README beside the sets does no harm; a set in an unknown format does, and must not go unnoticed.
-        logger.warning("Decontamination skips %s, which is not one of %s", file.name, ", ".join(KINDS))
+        shown = harmless_path(file.name)
+        logger.warning("Decontamination skips %s, which is not one of %s", shown, ", ".join(KINDS))
         counters["benchmark_files_not_read"] += 1
         return
     unreadable = 0
@@ -130,7 +132,9 @@ def _strings_of_file(file: Slice, counters: Counter[str]) -> Iterator[tuple[int,
         raise UserError(str(error).replace(file.name, f"{file.name} in the benchmarks", 1)) from error
     if unreadable:
         logger.warning(
-            "Decontamination cannot read %d rows of %s and searches for them as they are", unreadable, file.name
+            "Decontamination cannot read %d rows of %s and searches for them as they are",
+            unreadable,
+            harmless_path(file.name),
         )
         counters["benchmark_rows_unreadable"] += unreadable
 

@@ -9,9 +9,10 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 
+from infra.console.printable import one_line
 from tasks.deidentify.forms.identifier import Identifier
 from tasks.deidentify.forms.names import MAX_NAME, is_name
-from tasks.deidentify.search.find import find_identifiers
+from tasks.deidentify.search.find import find_identifiers, replace
 
 OF_ANYTHING = "签名："
 """Cue for keys that may name anything. Only a person's name is replaced, and only in this value."""
@@ -87,6 +88,14 @@ def in_path(path: str, find: Callable[[str], list[Identifier]] = find_identifier
             at = piece.start()
             found += [one._replace(start=at + one.start, end=at + one.end) for one in find(piece[0])]
     return tuple(found)
+
+
+def harmless_path(path: str) -> str:
+    """Return a path for a message: with placeholders for identifiers, and escapes for control characters.
+
+    Other folders, the ending and what is behind it stay, so that the file can be found: `emr/〔姓名〕.jsonl#12`.
+    """
+    return one_line(replace(path, in_path(path)))
 
 
 _is_name = functools.lru_cache(maxsize=4096)(is_name)

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import fsspec
 
+from infra.console.printable import one_line
 from infra.errors import UserError
 from tasks.files.slices import READ_IN_PLACES, Slice
 
@@ -85,8 +86,8 @@ class ChangedFileError(UserError):
 def changed_file(name: str) -> ChangedFileError:
     """Return the error for a file that changed, with the remedy."""
     return ChangedFileError(
-        f"{name} was changed or removed while the corpus was being read; nothing read from it was kept. Run the "
-        "command again once nothing writes to the corpus: the files are then hashed anew."
+        f"{one_line(name)} was changed or removed while the corpus was being read; nothing read from it was kept. Run "
+        "the command again once nothing writes to the corpus: the files are then hashed anew."
     )
 
 

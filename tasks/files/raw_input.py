@@ -20,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from infra.console.printable import one_line
 from infra.errors import UserError
 from infra.inputs import DescribedInput
 from infra.uris import refuse_secrets
@@ -128,7 +129,7 @@ class RawInput(DescribedInput):
                     refuse_secrets(path)  # a listing over http may consist of links that are signed
                 found[prefix + name] = path, sub_domain
         if not found:
-            raise UserError(f"{self.path} contains no files. Put some there, or give another folder.")
+            raise UserError(f"{one_line(self.path)} contains no files. Put some there, or give another folder.")
         return found
 
     def _prefixes(self) -> Iterator[str]:
@@ -192,9 +193,11 @@ def _walk(root: str) -> Iterator[tuple[str, str]]:
             pairs = [(path.removeprefix(base), filesystem.unstrip_protocol(path)) for path in found or ()]
     except OSError as error:
         place, why = error.filename or root, error.strerror or error
-        raise UserError(f"{place} cannot be listed: {why}. Grant read permission, or give another path.") from error
+        raise UserError(
+            f"{one_line(place)} cannot be listed: {why}. Grant read permission, or give another path."
+        ) from error
     if found is None:
-        raise UserError(f"{root} does not exist. Give an existing file or folder.")
+        raise UserError(f"{one_line(root)} does not exist. Give an existing file or folder.")
     # Object stores may list a folder as an empty file named after it, `emr/`, whose relative name is empty.
     yield from (pair for pair in pairs if not any(not part or part.startswith(".") for part in pair[0].split("/")))
 
@@ -235,7 +238,7 @@ def _is_a_file(path: str) -> bool:
     except OSError as error:
         if not os.path.islink(path):
             return False  # deleted since its folder was listed
-        raise UserError(f"{path} is a broken link. Repair it, or remove it from the corpus.") from error
+        raise UserError(f"{one_line(path)} is a broken link. Repair it, or remove it from the corpus.") from error
 
 
 def _hashed(path: str, sub_domain: str, name: str) -> RawFile:
@@ -248,6 +251,7 @@ def _hashed(path: str, sub_domain: str, name: str) -> RawFile:
         raise changed_file(name) from error
     except OSError as error:
         raise UserError(
-            f"{path} cannot be read: {error.strerror or error}. Grant read permission, or remove it from the corpus."
+            f"{one_line(path)} cannot be read: {error.strerror or error}. Grant read permission, or remove it from the "
+            "corpus."
         ) from error
     return RawFile(path, name, digest, size, stamp, sub_domain)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from infra.artifacts import Artifact
+from tasks.deidentify.document_persons import harmless_path
 
 MANY = 0.1
 """Share of a file's rows above which it is reported."""
@@ -43,9 +44,9 @@ class Loss(NamedTuple):
         return self.rejected / self.rows
 
     def sentence(self) -> str:
-        """Return the loss in words."""
+        """Return the loss in words, which name no identifier."""
         why = ", ".join(f"{reason} {rows:,}" for reason, rows in self.reasons)
-        said = f"{self.file}: {self.rejected:,} of {self.rows:,} rows were rejected ({why})"
+        said = f"{harmless_path(self.file)}: {self.rejected:,} of {self.rows:,} rows were rejected ({why})"
         return f"{said}: {self.detail}" if self.detail else said
 
 
@@ -111,4 +112,6 @@ def loss_warnings(ingested: Artifact) -> list[str]:
             f". The table rejects in {ingested.path} has each row with its reason. Correct the files, or name their "
             "fields with ingest.fields."
         )
+        if any(harmless_path(loss.file) != loss.file for loss in lost[:WARNED]):
+            warnings[-1] += " Names of files are shown without identifiers; the table files there has them whole."
     return warnings

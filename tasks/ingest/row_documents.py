@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
+from infra.console.printable import one_line
 from infra.errors import UserError
+from tasks.deidentify.document_persons import harmless_path
 from tasks.deidentify.forms.names import is_name
 from tasks.deidentify.search.find import PLACEHOLDERS, find_identifiers, replace
 from tasks.documents import first_sub_domain, make_document, source_called
@@ -180,7 +182,7 @@ class DocumentMaker:
             logger.warning(
                 "%s has columns with equal names: %s. Their texts are joined with a line feed if they differ, and "
                 "other values are kept under numbered names. Rename the columns if this is not intended.",
-                self._file,
+                harmless_path(self._file),
                 listed,
             )
         return found
@@ -219,8 +221,9 @@ class DocumentMaker:
 
     def _lacks(self, row: Mapping[str, Any], wanted: str) -> UserError:
         given = json.dumps({**self._fields_of_others(), self._file: "COLUMN"}, ensure_ascii=False)
+        columns = ", ".join(map(_harmless, row)) or "none"
         return UserError(
-            f"{self._piece.name} has no column {wanted}; its columns are {', '.join(map(_harmless, row)) or 'none'}. "
+            f"{one_line(self._piece.name)} has no column {wanted}; its columns are {columns}. "
             "Set ingest.text_field to the column that contains the text, or for this file alone "
             f"--param 'ingest.fields={given}' (null in place of a column leaves the file out)."
         )

@@ -265,6 +265,23 @@ def test_escapes_in_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in shown
 
 
+def test_a_name_begins_no_line_of_the_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    name = "a\nerror: forged\tb\u2028.txt"
+    with shown_log():
+        logging.getLogger("tasks.ingest").warning("%s is read", name)
+        logging.getLogger("pypdf").warning("%s is read", name)
+        logging.getLogger("flows").error("failed", exc_info=ValueError("a\nb"))
+    shown = capsys.readouterr().err
+    assert "warning: a\\x0aerror: forged\\x09b\\u2028.txt is read\n" in shown
+    assert "warning: a\n  error: forged" in shown
+    assert "error: failed\nValueError: a\nb\n" in shown, "a traceback keeps its lines"
+    assert main(["run", "corpus/refresh", "--param", f"corpus={tmp_path / name}"]) == 2
+    assert f"{tmp_path}/a\\x0aerror: forged\\x09b\\u2028.txt does not exist" in capsys.readouterr().err
+    assert main(["show", name]) == 2
+    shown = capsys.readouterr().err
+    assert not any(line.startswith("error: forged") for line in shown.splitlines())
+
+
 @stage(name="timed", version=1, params=StageParams)
 def timed(inputs: object, params: StageParams, out: object) -> None:
     """Make an artifact without content."""

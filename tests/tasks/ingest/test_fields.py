@@ -115,6 +115,26 @@ def test_a_lost_file_of_json_lines_tells_its_fields_without_identifiers(tmp_path
     assert "its fields are 〔姓名〕, 电话〔手机号〕. Set ingest.text_field" in warning
 
 
+def test_a_lost_file_is_named_without_identifiers_on_one_line(tmp_path: Path) -> None:
+    bad = jsonl([{"备注": "无"}])
+    names = ["emr/姓名王小利13812345678.jsonl", "emr/张伟/x\nerror: forged\x1b[2K\u2028.jsonl", "emr/notes.jsonl"]
+    warnings = loss_warnings(ingested(tmp_path, {**dict.fromkeys(names, bad), "b.csv": PAPERS}))
+    said = "\n".join(warnings)
+    assert "王小利" not in said and "13812345678" not in said and "张伟" not in said
+    assert [one.partition(": 1 of 1 rows")[0] for one in warnings] == [
+        "emr/notes.jsonl",
+        "emr/姓名〔姓名〕〔手机号〕.jsonl",
+        "emr/〔姓名〕/x\\x0aerror: forged\\x1b[2K\\u2028.jsonl",
+    ]
+    assert warnings[-1].endswith("shown without identifiers; the table files there has them whole.")
+
+
+def test_repeated_columns_name_the_file_without_identifiers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        ingested(tmp_path, {"王小利13812345678.csv": "text,text\n头痛。,发热。\n".encode()})
+    assert "〔手机号〕.csv has columns with equal names" in caplog.text and "13812345678" not in caplog.text
+
+
 def test_many_lost_files_are_counted(tmp_path: Path) -> None:
     files = {f"{number:02}.csv": b'text\n""\n' for number in range(12)} | {"a.txt": "头痛。".encode()}
     warnings = loss_warnings(ingested(tmp_path, files))
