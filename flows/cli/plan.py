@@ -32,8 +32,9 @@ def plan(name: Name, param: Params = None) -> None:
 
     Nothing is started and nothing written. Stages are looked up by the fingerprints that the run would have. One that
     depends on the content of an artifact that is not there yet has none, and is said to be unknown. Time and disk are
-    estimated from earlier runs of the same stage, in proportion to the size of the input; with a stage of other
-    parameters they may be far off. Where parts of earlier artifacts can be reused a run is faster.
+    estimated from earlier runs of the same stage, in proportion to the size of the input (the time of a training: to
+    its steps or its budget); with a stage of other parameters they may be far off. Where parts of earlier artifacts can
+    be reused a run is faster.
 
     Examples:
       python -m flows plan corpus/refresh --param corpus=my_texts/
@@ -99,7 +100,8 @@ def _why(one: PlannedStage) -> str:
     if one.state == "resumed":
         said.insert(0, f"{one.finished_parts:,} parts are finished" if one.finished_parts else "was begun")
     if one.estimate is not None and not one.estimate.same_params:
-        said.append("estimate of other parameters")
+        by = f", in proportion to {one.estimate.by}" if one.estimate.by else ""
+        said.append(f"estimate of other parameters{by}")
     if one.estimate is not None and not one.estimate.scaled:
         said.append("estimate not scaled: the size of the input is unknown")
     return "; ".join(said)

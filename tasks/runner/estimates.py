@@ -1,4 +1,7 @@
-"""Estimates of what a stage will cost, from the manifests of its earlier artifacts, scaled by the size of its input."""
+"""Estimates of what a stage will cost, from the manifests of its earlier artifacts.
+
+They are scaled by the size of the input, a training's time by its steps or its budget in place of that.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ LEAST_BYTES = 1 << 20
 MOST_ASKED = 5
 """Number of earlier artifacts that an estimate is the median of."""
 
+LIMITS = ("flops", "cpu_seconds", "steps")
+"""Settings of the section `training` that end a run. With a budget, the number of steps is only the most."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -27,7 +33,9 @@ class Estimate:
     same_params: bool
     """They had the same parameters."""
     scaled: bool
-    """Their inputs and this one's have known sizes, by which the cost was scaled."""
+    """The cost was scaled: the sizes of their inputs and of this one's are known, or the work of a training is."""
+    by: str = ""
+    """Parameter in proportion to which the time of a training was estimated; "" if it was not."""
 
 
 def estimated(
@@ -44,6 +52,18 @@ def estimated(
     whole = [one for one in manifests if not one.resumed_parts and not one.taken_over_parts]
     same = [one for one in whole if one.params == params]
     asked = (same or whole)[:MOST_ASKED]
+    limit = _limit(params)
+    trained = [(one, before[1]) for one in asked if limit and (before := _limit(one.params)) and before[0] == limit[0]]
+    if limit and trained:
+        # A corpus of ten times the size does not make a training of as many steps longer, nor its checkpoints larger.
+        return Estimate(
+            seconds=statistics.median(one.wall_seconds * limit[1] / amount for one, amount in trained),
+            bytes=round(statistics.median(one.bytes for one, _ in trained)),
+            runs=len(trained),
+            same_params=bool(same),
+            scaled=True,
+            by=f"training.{limit[0]}",
+        )
     sizes = {one.fingerprint: _input_bytes(store, one) for one in asked}
     known = [one for one in asked if sizes[one.fingerprint]]
     if size is not None and known:
@@ -65,6 +85,15 @@ def estimated(
         same_params=bool(same),
         scaled=False,
     )
+
+
+def _limit(params: Mapping[str, Any]) -> tuple[str, float] | None:
+    """Return the setting that ends a training, and its value; None for parameters of other work."""
+    training = params.get("training")
+    if not isinstance(training, Mapping):
+        return None
+    found = ((name, training.get(name)) for name in LIMITS)
+    return next(((name, value) for name, value in found if isinstance(value, int | float) and value > 0), None)
 
 
 def _input_bytes(store: ArtifactStore, manifest: Manifest) -> int | None:

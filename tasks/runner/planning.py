@@ -214,11 +214,7 @@ def _why(store: ArtifactStore, stage: Stage[Any], params: StageParams, inputs: M
         found = []
         if manifest.stage_version != stage.version:
             found.append(f"version {manifest.stage_version} → {stage.version}")
-        found += [
-            f"{name}: {_short(manifest.params.get(name))} → {_short(own.get(name))}"
-            for name in sorted({*own, *manifest.params})
-            if own.get(name) != manifest.params.get(name)
-        ]
+        found += _changes(manifest.params, own)
         had = {name: one.fingerprint for name, one in manifest.inputs.items()}
         have = {name: one.fingerprint for name, one in inputs.items()}
         found += [
@@ -236,6 +232,16 @@ def _why(store: ArtifactStore, stage: Stage[Any], params: StageParams, inputs: M
     if not found:
         return "its content was deleted"
     return f"unlike {nearest[:8]}: {', '.join(found[:3])}{', …' if len(found) > 3 else ''}"
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Yield the parameters that differ with both values, as `training.steps: 2000 → 20000`."""
+    for name in sorted({*old, *new}):
+        before, after = old.get(name), new.get(name)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            yield from _changes(before, after, f"{above}{name}.")
+        elif before != after:
+            yield f"{above}{name}: {_short(before)} → {_short(after)}"
 
 
 def _short(value: object, most: int = 40) -> str:

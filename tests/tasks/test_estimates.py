@@ -72,3 +72,26 @@ def test_work_that_was_reused_in_part_says_nothing_of_the_time(store: ArtifactSt
 def test_unknown_sizes_are_not_scaled_by(read: int | None, size: int | None, store: ArtifactStore) -> None:
     found = estimated(store, [manifest(7, 70, read)], OWN, size)
     assert found == Estimate(seconds=7, bytes=70, runs=1, same_params=True, scaled=False)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "seconds", "by"),
+    [
+        ({"steps": 2_000}, {"steps": 20_000}, 6_000, "training.steps"),
+        ({"steps": 9_999, "cpu_seconds": 100.0}, {"steps": 500, "cpu_seconds": 50.0}, 300, "training.cpu_seconds"),
+        ({"steps": 9_999, "flops": 1e15}, {"steps": 9_999, "flops": 3e15}, 1_800, "training.flops"),
+    ],
+)
+def test_time_of_a_training_grows_with_its_steps_or_budget_not_its_input(
+    before: dict[str, Any], now: dict[str, Any], seconds: float, by: str, store: ArtifactStore
+) -> None:
+    earlier = manifest(600, 100, 100 << 20, params={"training": before})
+    for size in (None, 800 << 20):
+        found = estimated(store, [earlier], {"training": now}, size)
+        assert found == Estimate(seconds=seconds, bytes=100, runs=1, same_params=False, scaled=True, by=by)
+
+
+def test_trainings_that_end_by_unlike_limits_are_not_scaled_by_them(store: ArtifactStore) -> None:
+    earlier = manifest(600, 100, 100 << 20, params={"training": {"steps": 2_000}})
+    found = estimated(store, [earlier], {"training": {"steps": 2_000, "flops": 1e15}}, 100 << 20)
+    assert found == Estimate(seconds=600, bytes=100, runs=1, same_params=False, scaled=True)
