@@ -125,6 +125,7 @@ class Output:
     resumed_parts: int = 0
     taken_over_parts: int = 0
     in_process_cpu_seconds: float = 0.0
+    elsewhere_cpu_seconds: float = 0.0
     _units: int = 0
     _prepared: int = 0
 
@@ -246,6 +247,10 @@ class Output:
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter of the manifest."""
         self._build.counters[name] += amount
+
+    def add_cpu_seconds(self, seconds: float) -> None:
+        """Add what processes that neither `map` nor this process did spent on the work, such as a training's."""
+        self.elsewhere_cpu_seconds += seconds
 
     def rows(self, table: str) -> int:
         """Number of rows of a table that are finished so far."""
@@ -459,7 +464,8 @@ def _run(
             with measure_usage() as usage, builds.temporary_files_explained():
                 work.function(inputs, params, output)
             cost.seconds = usage.cpu_seconds
-        usage.cpu_seconds = max(0.0, cost.seconds - output.in_process_cpu_seconds - cost.of_inner_stages)
+        own = max(0.0, cost.seconds - output.in_process_cpu_seconds - cost.of_inner_stages)
+        usage.cpu_seconds = own + output.elsewhere_cpu_seconds
         artifact = build.commit(
             stage_version=work.version,
             params=params.model_dump(mode="json"),

@@ -143,6 +143,7 @@ def _keep_result(spec: RunSpec, out: Output) -> None:
         out.add_folder(folder)
     out.count("steps", last.step)
     out.count("workers", result.workers)
+    out.add_cpu_seconds(result.cpu_seconds or 0.0)
 
 
 def _rows(step: int, split: str, figures: Mapping[str, float]) -> list[dict[str, Any]]:

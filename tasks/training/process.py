@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from infra.disk.private_files import private_files
 from infra.errors import UserError
 from models import objectives
 from models.continual import initialise_from
-from models.distributed import least_over_ranks
+from models.distributed import global_sum, least_over_ranks
 from models.training.allocator import keep_freed_memory
 from models.training.budget import share_done
 from models.training.config import COSTS
@@ -41,6 +42,7 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
         UserError: an input cannot be seen from here, the initial weights do not fit, a checkpoint could not be
             written, or the GPU's memory is too small for a micro-batch.
     """
+    began = time.process_time()
     _make_deterministic(spec, worker)
     sources = opened(spec.sources, spec.store)
     objective = objectives.build(spec.objective, spec.model)
@@ -66,7 +68,8 @@ def train_process(spec: RunSpec, worker: Worker, agree: Agree = lambda number: n
     except torch.cuda.OutOfMemoryError as error:
         cuts = objectives.cut_dependence(spec.objective, spec.model)
         raise UserError(out_of_memory(spec.config, config, worker, error, cuts)) from error
-    saver.finish()
+    spent = torch.tensor(time.process_time() - began, dtype=torch.float64, device=worker.device)
+    saver.finish(float(global_sum(spent)))
 
 
 def _streams(
@@ -111,8 +114,8 @@ class Saver:
             if self._share(step, state) >= 1.0:  # the process ends soon, and must not lose the last state
                 self._writer.wait()
 
-    def finish(self) -> None:
-        """Wait for the last checkpoint, then write `result.json`: the run is done."""
+    def finish(self, cpu_seconds: float) -> None:
+        """Wait for the last checkpoint, then write `result.json`: the run is done, at this cost of all processes."""
         self._writer.wait()
         if self._worker.rank == 0:
             result = RunResult(
@@ -121,6 +124,7 @@ class Saver:
                 gpu=self._worker.device.type == "cuda",
                 micro_batch_size=self._micro_batch_size,
                 steps=self._checkpoints.at().step if self._spec.has_budget else None,
+                cpu_seconds=round(cpu_seconds, 3),
             )
             self._spec.write_result(result.model_dump_json().encode())
 

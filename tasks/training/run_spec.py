@@ -149,6 +149,8 @@ class RunResult(BaseModel):
     """Steps done, of a run that a budget has ended; None: all steps of its settings."""
     micro_batch_size: int | None = None
     """Rows at once, as set or as chosen for the GPUs' memory; None: shares of the batch were not cut."""
+    cpu_seconds: float | None = None
+    """CPU seconds of all training processes since they last started, with evaluation; None: of an earlier version."""
 
     def applied_to(self, spec: RunSpec) -> RunSpec:
         """Return the run as it was carried out, with nothing left open."""

@@ -507,6 +507,11 @@ def test_seconds_are_counted_once(store: ArtifactStore) -> None:
     assert manifest.wall_seconds >= 1.0
 
 
+def test_seconds_of_processes_that_a_stage_started_are_counted(store: ArtifactStore) -> None:
+    manifest = run(make(lambda inputs, params, out: out.add_cpu_seconds(600.0)), store, Params(), {}).artifact.manifest
+    assert 600.0 <= manifest.cpu_seconds < 610.0
+
+
 def test_cost_of_a_unit_includes_writing_its_files(store: ArtifactStore) -> None:
     text = np.random.default_rng(0).integers(0x4E00, 0x9FA5, 8_000_000, np.uint32).tobytes().decode("utf-32-le")
     words = [text[at : at + 1_000] for at in range(0, len(text), 1_000)]

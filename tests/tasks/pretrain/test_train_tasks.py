@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,20 @@ def test_every_task_finds_its_table_in_the_inputs(store: ArtifactStore) -> None:
     steps = [row for row in rows if row["split"] == "step" and row["name"] in ("loss_detect", "loss_classify")]
     assert sorted(row["step"] for row in steps) == list(range(1, 7))  # one of them for each step
     assert "Loss (classify)" in artifact.read_file("report.html").decode()
+
+
+def test_manifest_has_the_cpu_seconds_of_the_processes_that_trained(
+    here: None, store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launch(spec: RunSpec, on_progress: Any) -> None:
+        train_process(spec, Worker())
+        result = spec.result()
+        assert result is not None
+        spec.write_result(result.model_copy(update={"cpu_seconds": 1_000.0}).model_dump_json().encode())
+
+    monkeypatch.setattr("tasks.pretrain.train.launch", launch)
+    manifest = run(train, store, params(), inputs(store)).artifact.manifest
+    assert 1_000.0 <= manifest.cpu_seconds < 1_000.0 + time.process_time()
 
 
 def test_table_that_no_input_has_is_named(store: ArtifactStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,23 @@ def test_cpu_keeps_the_batch_whole_and_logs_it(spec: RunSpec, capsys: pytest.Cap
     assert lines[0] == "training on 1 x cpu in fp32, each worker's share of the batch at once"
     assert "(MFU) = model FLOPs of a step / (seconds a step x workers x peak FLOP/s); not recorded" in lines[1]
     assert lines[2].startswith("model FLOPs of a step = 6 x ")
-    assert spec.result() == RunResult(workers=1, cpus_per_worker=1, gpu=False)
+    assert _but_cost(spec) == RunResult(workers=1, cpus_per_worker=1, gpu=False)
+
+
+def test_result_has_the_cpu_seconds_of_the_training(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_process, "global_sum", lambda own: 3 * own)  # of three equal processes
+    before = time.process_time()
+    train_process(spec, Worker())
+    spent = time.process_time() - before
+    result = spec.result()
+    assert result is not None and result.cpu_seconds is not None
+    assert 1.5 * spent < result.cpu_seconds <= 3 * spent
+
+
+def _but_cost(spec: RunSpec) -> RunResult:
+    result = spec.result()
+    assert result is not None
+    return result.model_copy(update={"cpu_seconds": None})
 
 
 def test_without_ray_the_first_gpu_trains(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
