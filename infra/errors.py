@@ -4,6 +4,20 @@ A `UserError` says what is wrong, where (file, row, key) and what to do about it
 without a traceback. Anything else that is raised is a defect of ours and keeps its traceback.
 """
 
+from __future__ import annotations
+
+import errno
+
+_OF_PATHS = {
+    errno.EACCES: "Give this user access to it, or another path",
+    errno.EPERM: "Give this user access to it, or another path",
+    errno.EROFS: "Give a path on a disk that can be written to",
+    errno.ENOTDIR: "A file is where a folder should be: give another path",
+    errno.EISDIR: "A folder is where a file should be: give another path",
+    errno.ENAMETOOLONG: "Give a shorter path",
+}
+"""Errors that are about a path and not about our code, each with its remedy."""
+
 
 class UserError(ValueError):
     """An error the user can fix: a path, a preset, a file, a full disk."""
@@ -27,3 +41,14 @@ class StorageFullError(UserError):
 
 class KilledError(RuntimeError):
     """A child process was killed from outside: memory ran out, or its machine is drained. Another try may succeed."""
+
+
+def path_error(error: BaseException) -> UserError | None:
+    """Return the error for users where another one says that a path of theirs cannot be used; None for any other.
+
+    It is for the outermost place. Where a better remedy is known, such as the parameter that gave the path, the code
+    that opens it raises a `UserError` itself.
+    """
+    if not isinstance(error, OSError) or not isinstance(error.filename, str) or error.errno not in _OF_PATHS:
+        return None
+    return UserError(f"{error.filename} cannot be used ({error.strerror}). {_OF_PATHS[error.errno]}.")

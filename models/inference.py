@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from infra.errors import UserError
 from models.heads.examples import HeadExample
 from models.heads.task_model import TaskModel
 
@@ -20,6 +21,21 @@ CHUNK_EXAMPLES = 4096
 """Number of examples that are sorted together."""
 BATCH_TOKENS = {"cpu": 4096, "cuda": 65_536}
 """Tokens in a batch if the caller gives no number."""
+
+
+def device_of(name: str | None, default: str | None = None) -> str:
+    """Return the device to compute on: the named one, else the default, else a GPU if there is one.
+
+    Raises:
+        UserError: cuda was named, and there is no GPU that torch can use.
+    """
+    has_gpu = torch.cuda.is_available()
+    if name is not None and name.startswith("cuda") and not has_gpu:
+        raise UserError(
+            f"device={name}: torch {torch.__version__} finds no GPU on this machine. Use cpu, or leave the device out."
+        )
+    return name or default or ("cuda" if has_gpu else "cpu")
+
 
 Progress = Callable[[int], None]
 """Callback that takes the number of examples done so far, after every batch."""

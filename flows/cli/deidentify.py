@@ -135,6 +135,8 @@ def _read(given: str | None) -> str:
         return _decoded(data, "stdin")
     try:
         is_file, is_folder = Path(given).is_file(), Path(given).is_dir()
+    except PermissionError:  # of its folder: it is a path, and must not be taken for a text
+        raise
     except (OSError, ValueError):  # a text may be too long for a path
         return given
     if is_folder:

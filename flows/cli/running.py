@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flows.catalogue import Entry, Flow
 from flows.cli.parameters import fit_parameters
 from flows.cli.verbosity import as_verbosely_as_asked
-from infra.errors import UserError
+from infra.errors import UserError, path_error
 from infra.settings import prefect_server
 from infra.uris import warn_of_plain_http
 
@@ -82,7 +82,8 @@ def _record_failure(entry: Entry, given: list[str], recorder: Recorder, error: B
     from flows.cli.wording.ending import resumption  # not while a run that is interrupted has to end soon
 
     recorder.end(Ended(outcome="failed", ended=now(), error=f"{error}" or type(error).__name__))
-    if note := resumption(entry, given, recorder, isinstance(error, UserError)):
+    is_users = isinstance(error, UserError) or path_error(error) is not None
+    if note := resumption(entry, given, recorder, is_users):
         error.add_note(note)
     if prefect_server() is None:  # its flows tell by themselves
         from infra.notify import notify_failure

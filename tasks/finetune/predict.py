@@ -13,12 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from infra.errors import UserError
 from infra.keywords import explained_keywords
 from infra.uses import use
-from models.inference import predict
+from models.inference import device_of, predict
 from models.knowledge_model.source import GivenKnowledge
 from tasks.downstream.features.base import RIGHT, WRONG, Prediction
 from tasks.downstream.records import Kind, Record
@@ -49,9 +47,10 @@ class Predictor:
         batch_tokens: int | None = None,
         knowledge: GivenKnowledge = None,
     ) -> None:
+        place = device_of(device)
         use(folder)
         self._model, self.shape, tokenizer = load_task_model(folder, knowledge)
-        self._model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._model.to(place)
         self._features = self.shape.features(tokenizer)
         self._batch_tokens = batch_tokens
 

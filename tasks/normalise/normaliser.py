@@ -566,13 +566,12 @@ def load_ranker(
     Raises:
         UserError: a file is missing or unreadable, or the model's knowledge is missing.
     """
-    import torch  # here, since without a ranker nothing needs the extra `train`
-
-    from models import heads
+    from models import heads  # here, since without a ranker nothing needs the extra `train`
+    from models.inference import device_of
     from tasks.finetune.text import open_tokenizer
     from tasks.normalise.ranking.ranker import MAX_LENGTH, TermRanker
 
-    model = heads.load(folder, knowledge).to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model = heads.load(folder, knowledge).to(device_of(device))
     tokenizer = open_tokenizer(folder, model.encoder)
     return TermRanker(model, tokenizer, max_length or min(MAX_LENGTH, model.sizes.max_positions))
 

@@ -43,10 +43,20 @@ class OwnFiles:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the splits, and the names and contents of their files."""
+        """32 hex digits over the splits, and the names and contents of their files.
+
+        Raises:
+            UserError: a file cannot be read.
+        """
         digest = hashlib.sha256()
         for split, path in sorted(self.files.items()):
-            digest.update(f"{split}\0{path.name}\0{self.title}\0{hash_file(str(path))}\n".encode())
+            try:
+                content = hash_file(str(path))
+            except OSError as error:
+                raise UserError(
+                    f"{path} cannot be read: {error.strerror or error}. Grant read permission, or give another file."
+                ) from error
+            digest.update(f"{split}\0{path.name}\0{self.title}\0{content}\n".encode())
         return digest.hexdigest()[:32]
 
 

@@ -17,7 +17,7 @@ from infra.errors import UserError
 from models.heads.alignment import Alignment
 from models.heads.encoders import as_task_encoder, open_encoder
 from models.heads.examples import HeadExample, TokenSequence
-from models.inference import predict
+from models.inference import device_of, predict
 from tasks.downstream.features.alignment import TextTokenizer
 from tasks.downstream.features.base import sequence_of
 from tasks.finetune.text import fit_tokenizer
@@ -60,7 +60,7 @@ class NameEncoder:
                 f"{sizes.vocab_size:,}. Put the tokeniser there that belongs to the encoder."
             )
         fit_tokenizer(tokenizer, path, encoder)
-        model = Alignment(encoder, pooling=pooling or read_pooling(path)).to(device or "cpu")
+        model = Alignment(encoder, pooling=pooling or read_pooling(path)).to(device_of(device, "cpu"))
         return cls(model, tokenizer, min(MAX_LENGTH, sizes.max_positions))
 
     @property

@@ -26,6 +26,7 @@ from tasks.finetune.predict import Predictor
 from tasks.finetune.saved_model import save_task_model
 from tasks.pretrain.model_card import held_out_figures
 from tests.support.heads import toy_task as toy
+from tests.support.processes.permissions import without_override
 from tests.support.text.synthetic_text import write_corpus
 from tests.support.training.tiny_flow import TWO_STEPS
 
@@ -153,6 +154,15 @@ def test_unknown_form_is_refused(home: Path, tmp_path: Path, capsys: pytest.Capt
     assert "either --run FOLDER" in capsys.readouterr().err
     assert main(["export", "--model", str(tmp_path), "--output", str(tmp_path / "x")]) == 2
     assert "--model goes with --onnx" in capsys.readouterr().err
+
+
+def test_folder_that_cannot_be_made_is_named(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(newest(home, "train").path)
+    tmp_path.chmod(0o500)
+    with without_override():
+        assert main(["export", "--run", run, "--output", str(tmp_path / "x")]) == 2
+    tmp_path.chmod(0o700)
+    assert f"error: {tmp_path / 'x'} cannot be used (Permission denied). Give this user" in capsys.readouterr().err
 
 
 def test_graph_of_an_encoder_gives_its_states(home: Path, encoder: Path, tmp_path: Path) -> None:

@@ -190,6 +190,17 @@ def test_tables_of_entities_show_them_in_the_text(tagger: Path, tmp_path: Path) 
     assert entities and row["marked"] == marked(row["text"], entities)
 
 
+def test_gpu_that_is_not_there_is_an_error_before_the_model_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    asked = ["--model", str(tmp_path / "none"), "--input", "new.csv", "--device", "cuda"]
+    assert main(["predict", *asked]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: device=cuda: torch ")
+    assert shown.endswith("finds no GPU on this machine. Use cpu, or leave the device out.\n")
+
+
 def test_parquet_and_named_columns(matcher: Path, tmp_path: Path) -> None:
     table = pa.table({"甲": ["头痛"], "乙": ["发热"], "日期": [datetime.date(2026, 11, 23)]})
     pa.parquet.write_table(table, tmp_path / "in.parquet")
