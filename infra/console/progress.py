@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import sys
 import time
 import warnings
@@ -21,6 +22,11 @@ from infra.place import PREFIX
 from infra.program import as_called
 
 logger = logging.getLogger(__name__)
+
+WITHOUT_REMAINING = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}, {rate_fmt}{postfix}]"
+"""Format of a bar whose note has the time left. That of tqdm is from the last steps, and would contradict it."""
+
+_TIME_LEFT = re.compile(r"\d (?:s|min|h) left\b")  # 7 min left, 6 d 4 h left; not "2 files left"
 
 SECONDS_BETWEEN_LINES = 30.0
 """Time between two progress lines where standard error is not a terminal."""
@@ -105,6 +111,8 @@ class StageProgress:
             self._bar.initial = done
             self._bar.n = done
         if not self._bar.disable:
+            if _TIME_LEFT.search(note):
+                self._bar.bar_format = WITHOUT_REMAINING
             self._bar.set_postfix_str(printable(note), refresh=False)
             self._bar.update(done - self._bar.n)
         elif self._display == "terminal" and time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:

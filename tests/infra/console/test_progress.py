@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 
 import pytest
 
@@ -49,6 +50,21 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
         progress.update("clean", 600, 1_200, "2 min left")
         progress.finish("clean: 1,200 documents")
     assert capsys.readouterr().err.splitlines() == ["clean: 600 of 1,200 parts, 2 min left", "clean: 1,200 documents"]
+
+
+@pytest.mark.parametrize(("note", "has_own"), [("7 min left, loss 5.1", False), ("loss 5.1", True)])
+def test_bar_shows_one_time_that_is_left(
+    note: str, has_own: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with StageProgress("train", "step") as progress:
+        progress.update("train", 0, 2_000)
+        time.sleep(0.2)  # tqdm draws ten times per second at most
+        progress.update("train", 60, 2_000, note)
+    drawn = capsys.readouterr().err.split("\r")
+    (line,) = [one for one in drawn if " 60/2000 " in one]
+    assert note in line and "step/s" in line
+    assert ("<" in line) is has_own
 
 
 @pytest.mark.parametrize("columns", [0, 60])
