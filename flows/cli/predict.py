@@ -20,7 +20,7 @@ def predict(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A table if it ends in .csv, .tsv or .xlsx, with the columns of the input first; else JSON lines "
+            help="A table if it ends in .csv, .tsv or .xlsx, with the columns of the input first; .jsonl: JSON lines "
             "(default: NAME.predictions.jsonl beside the input).",
         ),
     ] = None,
@@ -42,9 +42,10 @@ def predict(
     from tqdm import tqdm
 
     from tasks.finetune.predict import Predictor
-    from tasks.finetune.prediction.file import predict_file
+    from tasks.finetune.prediction.file import check_target, predict_file
 
     target = output or input.with_name(f"{input.stem}.predictions.jsonl")
+    check_target(target)
     predictor = Predictor(model, device, knowledge=knowledge)
     with tqdm(unit="row", disable=None) as bar:
         counts = predict_file(

@@ -23,6 +23,8 @@ from tasks.finetune.prediction.input import TEXTS, Names, Row, input_rows
 from tasks.finetune.prediction.output import Answered, table
 from tasks.finetune.prediction.rows import answer_to_value, marked, to_json
 
+LINES = (".jsonl", ".ndjson", ".json", "")
+"""Endings of the files that get JSON lines; a pipe such as /dev/stdout has none."""
 SLAB = 4096
 """Records that are answered at a time."""
 _PLAIN = {1: ("text",), 2: ("text1", "text2"), None: ("evidence", "question", "options")}
@@ -45,8 +47,8 @@ def predict_file(
             training, or text, or text1 and text2.
         target: file to write, atomically. A .csv, .tsv or .xlsx file has the given columns and, behind them, `answer`,
             its `probability`, that of each label, and `error`; text that a spreadsheet would run gets an apostrophe.
-            Any other file gets JSON lines: the given fields with `answer` and, where the task has labels,
-            `probabilities` by their names (`scores` of options or triples), or `error`.
+            A .jsonl file, or one without an ending, gets JSON lines: the given fields with `answer` and, where the task
+            has labels, `probabilities` by their names (`scores` of options or triples), or `error`.
         task: name of the task, to be checked against the model's.
         progress: receives the rows done so far.
         fields: names of the fields of the texts, if they are others.
@@ -55,8 +57,10 @@ def predict_file(
         Counts: rows, answered, errors, and cut: texts whose ends were not read.
 
     Raises:
-        UserError: the file does not exist, has an unknown form or lacks the columns, or the model is for another task.
+        UserError: the file does not exist, has an unknown form or lacks the columns, the target's ending is of no form that
+            is written, or the model is for another task.
     """
+    check_target(target)
     counts = {"rows": 0, "answered": 0, "errors": 0}
     before = predictor.truncated
     answers = _all_answers(predictor, source, _names(predictor, task, fields), counts, progress)
@@ -72,6 +76,15 @@ def predict_file(
     finally:
         return_freed_memory()
     return {**counts, "cut": predictor.truncated - before}
+
+
+def check_target(target: Path) -> None:
+    """Raise `UserError` for a file to write whose ending names no form of predictions, such as .docx."""
+    if target.suffix.lower() not in (*WRITTEN, *LINES):
+        raise UserError(
+            f"Predictions cannot be written as {target.suffix}: {target} must end in {', '.join(WRITTEN)} for a table, "
+            "or .jsonl for JSON lines. Give another file with --output."
+        )
 
 
 def _all_answers(

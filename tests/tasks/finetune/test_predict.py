@@ -201,6 +201,16 @@ def test_gpu_that_is_not_there_is_an_error_before_the_model_is_read(
     assert shown.endswith("finds no GPU on this machine. Use cpu, or leave the device out.\n")
 
 
+@pytest.mark.parametrize("name", ["answers.docx", "answers.xls", "answers.parquet"])
+def test_endings_of_other_forms_are_refused_before_any_work(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--model", str(tmp_path / "none"), "--input", str(tmp_path / "in.csv"), "--output", str(tmp_path / name)]
+    assert main(["predict", *asked]) == 2
+    assert f"{name} must end in .csv, .tsv, .xlsx for a table, or .jsonl" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
 def test_parquet_and_named_columns(matcher: Path, tmp_path: Path) -> None:
     table = pa.table({"甲": ["头痛"], "乙": ["发热"], "日期": [datetime.date(2026, 11, 23)]})
     pa.parquet.write_table(table, tmp_path / "in.parquet")
