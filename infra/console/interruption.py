@@ -180,6 +180,12 @@ class _Run:
             self.leave()
 
 
+def say_below(text: str) -> None:
+    """Write a line below the progress bar of a run that is being interrupted; nothing for an empty text."""
+    if text:
+        _say(f"{text}\n".encode())
+
+
 def _ignore(error: object) -> None:
     """Report nothing."""
 

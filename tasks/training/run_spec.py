@@ -13,6 +13,7 @@ from infra.artifacts import InputRecord
 from infra.place import module_name
 from models import objectives
 from models.training.config import TaskConfig, TrainingConfig, training_config
+from tasks.training.checkpoints import Checkpoints
 from tasks.training.cluster import Cluster, Workers
 from tasks.training.launch import LongWork, Progress
 from tasks.training.sources import EXAMPLES
@@ -124,6 +125,16 @@ class RunSpec(LongWork):
         elif "flops" in figures:
             done = math.floor(figures["flops"] / TERA)
         return Progress(min(done, self.total), ", ".join([f"{figures['tokens_per_second']:,.0f} tokens/s", *losses]))
+
+    def interruption_note(self) -> str:
+        """Return that the run begins again while it has no checkpoint."""
+        if Checkpoints(self.storage, self.name).records():
+            return ""
+        first = min(self.config.checkpoint_every, self.config.steps)
+        return (
+            f"The training has no checkpoint yet, so it will begin again at step 0; the first is written after step "
+            f"{first:,} (training.checkpoint_every)."
+        )
 
     def result(self) -> RunResult | None:
         """Return what `result.json` says, or None while the run is not done."""

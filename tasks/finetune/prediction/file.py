@@ -57,8 +57,8 @@ def predict_file(
         Counts: rows, answered, errors, and cut: texts whose ends were not read.
 
     Raises:
-        UserError: the file does not exist, has an unknown form or lacks the columns, the target's ending is of no form that
-            is written, or the model is for another task.
+        UserError: the file does not exist, has an unknown form or lacks the columns, the target's ending is of no form
+            that is written, or the model is for another task.
     """
     check_target(target)
     counts = {"rows": 0, "answered": 0, "errors": 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import threading
 from pathlib import Path
 
 from infra.cluster.copied_log import CopiedLog
+from infra.console.interruption import say_below
 from infra.place import IMPORTED_FROM
 from infra.stage import ProgressListener
 from tasks.training.launch.ending import failure
@@ -42,6 +44,11 @@ def run_child(work: LongWork, log: Path, on_progress: ProgressListener) -> None:
     reader.start()
     try:
         RunFollower(work, on_progress).until(lambda: child.poll() is not None)
+    except (KeyboardInterrupt, SystemExit):
+        # First of all: the guard of the run leaves two seconds after the signal.
+        with contextlib.suppress(Exception):
+            say_below(work.interruption_note())
+        raise
     finally:  # after Ctrl-C or Prefect's cancellation too
         child.kill()
         child.wait()

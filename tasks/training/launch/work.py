@@ -69,6 +69,10 @@ class LongWork(BaseModel, ABC):
     def progress(self, entries: Sequence[Mapping[str, Any]]) -> Progress | None:
         """Return the progress that new entries of the metrics file show, or None if they show none."""
 
+    def interruption_note(self) -> str:
+        """Return what a user who interrupts the work must know; "" if it resumes from its last checkpoint."""
+        return ""
+
     @property
     def run_path(self) -> str:
         """Path or URI of the file that the program reads."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tasks.pretrain.params import TrainParams
 from tasks.pretrain.train import train
+from tasks.training.checkpoints import Checkpoints
 from tasks.training.launch import Progress
 from tasks.training.run_spec import RunSpec
 from tests.support.training.synthetic_examples import training
@@ -47,6 +49,17 @@ def test_budget_is_counted_in_place_of_steps(
         done, "1,234 tokens/s, loss 2.5, mlm 2.5"
     )
     assert run.has_budget == bool(changes)
+
+
+@pytest.mark.parametrize(("every", "first"), [(250, "250"), (5_000, "1,000")])
+def test_run_without_a_checkpoint_says_that_it_begins_again(every: int, first: str, tmp_path: Path) -> None:
+    run = spec(checkpoint_every=every).model_copy(update={"storage": str(tmp_path)})
+    assert run.interruption_note() == (
+        "The training has no checkpoint yet, so it will begin again at step 0; the first is written after step "
+        f"{first} (training.checkpoint_every)."
+    )
+    Checkpoints(run.storage, run.name).write(20, {}, {})
+    assert run.interruption_note() == ""
 
 
 def test_the_stage_names_what_the_run_counts() -> None:

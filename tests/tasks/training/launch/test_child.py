@@ -87,6 +87,23 @@ def test_interrupted_launch_ends_the_child(tmp_path: Path) -> None:
     assert process_of(work) is None
 
 
+class LosingWork(CountingWork):
+    def interruption_note(self) -> str:
+        return "Counting begins again."
+
+
+@pytest.mark.parametrize(("kind", "note"), [(LosingWork, "Counting begins again.\n"), (CountingWork, "")])
+def test_interrupted_work_says_what_is_lost(
+    kind: type[CountingWork], note: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(name: str, done: int, total: int, note: str = "") -> None:
+        raise SystemExit(143)
+
+    with pytest.raises(SystemExit):
+        launch(kind(name="run", storage=str(tmp_path), ending="never"), interrupt)
+    assert capfd.readouterr().err == note
+
+
 LAUNCH = """
 import sys
 from tasks.training.launch import launch
