@@ -144,7 +144,7 @@ class GuardedArchive(zipfile.ZipFile):
         self._checked: set[str] = set()
         super().__init__(file)
 
-    def open(self, name: str | zipfile.ZipInfo, *args: Any, **others: Any) -> IO[bytes]:  # type: ignore[override]
+    def open(self, name: str | zipfile.ZipInfo, *args: Any, **others: Any) -> IO[bytes]:
         """Open a part for reading."""
         info = name if isinstance(name, zipfile.ZipInfo) else self.getinfo(name)
         part = super().open(name, *args, **others)
