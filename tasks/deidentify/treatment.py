@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ searched once for each, which takes quadratic time; what people write is done af
 
 _PRIVATE, _DIGITS = 0xF0000, 60_000
 """First code point of marks, and the number of those that are used as digits."""
+_FIRST = secrets.randbelow(_DIGITS**2)
+"""Number of the first mark. A text that holds such characters itself cannot know it, and so pose as a mark."""
 # matches: "〔\U000f0000\U000f0001〕"
 # not: "〔姓名〕"
 _MARK = re.compile("〔([\U000f0000-\U000ffffd]{2})〕")
@@ -162,7 +165,7 @@ class Treatment:
         return replace(text, found, [self._mark(text[one.start : one.end], one) for one in found])
 
     def _mark(self, written: str, one: Identifier) -> str:
-        number = len(self.replaced)
+        number = (_FIRST + len(self.replaced)) % _DIGITS**2
         self.replaced.append(Replaced(one.type, written, one.rule))
         return f"〔{chr(_PRIVATE + number // _DIGITS)}{chr(_PRIVATE + number % _DIGITS)}〕"
 
@@ -175,4 +178,5 @@ class Treatment:
 
 
 def _number_of(digits: str) -> int:
-    return (ord(digits[0]) - _PRIVATE) * _DIGITS + ord(digits[1]) - _PRIVATE
+    written = (ord(digits[0]) - _PRIVATE) * _DIGITS + ord(digits[1]) - _PRIVATE
+    return (written - _FIRST) % _DIGITS**2

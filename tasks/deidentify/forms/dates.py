@@ -34,9 +34,15 @@ BIRTH_DATE = (
 )
 """Pattern of a date that a word behind it, on the same line, calls a birth: 1949.10.1生. `birth_fits` refuses some."""
 
+_SPELLED_DAY = (
+    "(?:[正冬腊]|[一二三四五六七八九十]{1,2})月"
+    "(?:初[一二三四五六七八九十]|[一二三四五六七八九十]{1,3}[日号]|[二三]?十[一二三四五六七八九]?|廿[一二三四五六七八九]?)?"
+)
+"""Pattern of a month and a day in words, of either calendar: 三月八日, 腊月初三, 冬月廿八."""
+
 ANY_DATE = (
     rf"{_ALONE}(?:{FULL_DATE}{_HOUR}|{_YEAR}\s?年\s?{_MONTH}\s?月(?:[上中下]旬|初|底)?"
-    rf"|{_YEAR}年(?:{_FEASTS})"
+    rf"|{_YEAR}年(?:{_FEASTS}|(?:农历)?{_SPELLED_DAY})"
     rf"|{_YEAR}[-/](?:0[1-9]|1[0-2]|[1-9])(?![\d./\-年月个例次]){NO_MEASURE}"
     rf"|{_MONTH}\s?月\s?{_DAY}\s?[日号](?:[上下]午)?{_HOUR}|{_MONTH}月{_DAY}(?=[\s，,。；;）)、刚又还再去到来做打就我]|$)"
     rf"|{_MONTH}[-/](?:3[01]|[12]\d|0[1-9])(?=\s{{0,2}}(?:\d{{1,2}}:\d\d|入院|出院|入科|出科|转入|转出|手术|复查|复诊))"
@@ -55,9 +61,9 @@ VALUE = (
 """Pattern of what stands behind 日期 or 出生日期, where fewer signs are needed: 23.6.9, 19670523."""
 
 _NUMERAL = "[〇○零一二三四五六七八九]"
-# matches: "二〇二三年三月八日", "一九九〇年十二月"
+# matches: "二〇二三年三月八日", "一九九〇年十二月", "一九五七年腊月初三"
 # not: "二〇二三年", "一九"
-_SPELLED = re.compile(rf"{_NUMERAL}{{4}}年[一二三四五六七八九十]{{1,2}}月(?:[一二三四五六七八九十]{{1,3}}[日号])?")
+_SPELLED = re.compile(rf"{_NUMERAL}{{4}}年(?:农历)?{_SPELLED_DAY}")
 # matches: "May 12, 1990", "Dec. 3 2021"
 # not: "May 12", "Maybe"
 _ENGLISH = re.compile(

@@ -216,3 +216,10 @@ def test_identity_holds_what_was_set_and_the_keys_fingerprint(monkeypatch: pytes
     other = DeidentifyParams(operators={"date": "shift"}, profile="hipaa").model_dump(mode="json")
     assert one.pop("key") != other.pop("key")
     assert one == other == {"sources": ["emr", "dialogue"], "profile": "hipaa", "operators": {"date": "shift"}}
+
+
+@pytest.mark.parametrize("digits", ["\U000f0000\U000f0000", "\U000f0000\U000f0001", "\U000fea5f\U000fea5f"])
+def test_a_text_cannot_pose_as_a_mark(digits: str) -> None:
+    """Marks stand for identifiers while a text is treated; one in the text itself would be filled with a name."""
+    treated, counts = deidentify(f"患者王芳，〔{digits}〕复诊", plan("mask"))
+    assert treated == f"患者**，〔{digits}〕复诊" and counts == {"name": 1}

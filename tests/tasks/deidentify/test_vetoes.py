@@ -40,6 +40,9 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "{祝}你健康",
         "于1{周前}无诱因",
         "3月{余前}入院",
+        "转移。12,{周前}复查",
+        "近年{植发}手术，",
+        "户名与{银行卡}不符",
         "去一家{权威}医院",
         "祛邪{扶正}的功效",
         "140毫{米汞柱}，",
@@ -127,6 +130,10 @@ def test_a_hotline_and_a_stage_stay(marked: str) -> None:
         "爸{CA199312}，",
         "促红素{10000IU} tiw",
         "({18929329}_21108367)×1",
+        "{miR-4746-5}p表达",
+        "敲低{LINC00675}后",
+        "{MGC-803} 细胞",
+        "{FK506}早晚8点",
         "(18929329_{21108367})×1",
     ],
 )
@@ -134,7 +141,9 @@ def test_a_value_that_is_written_to_its_name_stays(marked: str) -> None:
     assert stays(*span_of(marked), "record")
 
 
-@pytest.mark.parametrize("marked", ["透析号{HD0388} ", "{CK20190871}，", "{HCG0045571}，"])
+@pytest.mark.parametrize(
+    "marked", ["透析号{HD0388} ", "{CK20190871}，", "{HCG0045571}，", "{HT20190871}，", "编号{AC20190871}，"]
+)
 def test_a_code_with_letters_of_a_test_goes(marked: str) -> None:
     assert not stays(*span_of(marked), "record")
 
