@@ -141,8 +141,7 @@ class Treatment:
             if _WHOLE_NUMBER.match(clear):
                 clear = clear.removesuffix(".0")
             found = tuple(i for i in self.plan.finder.find(cue + clear, self.names) if i.start >= len(cue))
-            if cue != OF_ANYTHING:
-                self.certain |= {one for one in names_of(cue + clear, found) if one == clear.strip()}
+            self.certain |= {one for one in names_of(cue + clear, found) if one == clear.strip()}
             treated = self._replaced(cue + clear, found, known=cue != OF_ANYTHING)[len(cue) :]
         treated = self.of(treated)
         return value if treated == clear else treated

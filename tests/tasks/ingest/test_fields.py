@@ -135,6 +135,13 @@ def test_repeated_columns_name_the_file_without_identifiers(tmp_path: Path, capl
     assert "〔手机号〕.csv has columns with equal names" in caplog.text and "13812345678" not in caplog.text
 
 
+def test_fields_are_told_of_a_row_without_text_where_that_is_the_commonest_reason(tmp_path: Path) -> None:
+    empty, without = {"text": ""}, {"备注": "无"}
+    files = {"a.jsonl": jsonl([empty, without, without]), "b.jsonl": jsonl([without, empty, empty]), "c.csv": PAPERS}
+    first, second = loss_warnings(ingested(tmp_path, files))
+    assert "its fields are 备注" in first and "its fields are" not in second
+
+
 def test_many_lost_files_are_counted(tmp_path: Path) -> None:
     files = {f"{number:02}.csv": b'text\n""\n' for number in range(12)} | {"a.txt": "头痛。".encode()}
     warnings = loss_warnings(ingested(tmp_path, files))
