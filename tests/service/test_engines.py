@@ -110,8 +110,8 @@ def test_profile_rules_and_encoder_change_the_fingerprint(tmp_path: Path) -> Non
     assert len({one.opened.fingerprint for one in opened}) == 4
     assert "encoder" not in opened[0].opened.about and opened[3].opened.about["encoder"] is True
     assert open_engine(specs[0]).opened == opened[0].opened
-    text = "江山，胃窦，3块，米粒大，固定液是空的！退回内镜中心"
-    assert ["江山" in next(iter(one.answers([(text, False)]))).decode() for one in opened] == [True, True, True, False]
+    text = "妈昨晚一宿没睡,老念叨小石头的名字,谵妄吧,医生开了半片喹硫平"
+    assert ["小石头" in next(iter(one.answers([(text, False)]))).decode() for one in opened] == [True, True, True, False]
     assert [one.encoder for one in specs_of(ServiceSettings(deidentify=True, encoder=True))] == [True]
     (answer,) = opened[2].answers([("老王头来诊", False)])
     assert "老王头" not in answer.decode()

@@ -85,10 +85,10 @@ def test_a_table_that_is_not_for_a_terminal_is_warned_of(capsys: pytest.CaptureF
 
 
 def test_the_encoder_reads_again_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "江山，胃窦，3块，米粒大，固定液是空的！退回内镜中心"
-    assert "江山" in printed(capsys, text)
+    text = "妈昨晚一宿没睡,老念叨小石头的名字,谵妄吧,医生开了半片喹硫平"
+    assert "小石头" in printed(capsys, text)
     lines = printed(capsys, text, "--encoder", "--explain").splitlines()
-    assert lines[0].startswith("〔姓名〕，胃窦") and "encoder (names of persons)" in lines[2]
+    assert "老念叨〔姓名〕的名字" in lines[0] and "encoder (names of persons)" in lines[2]
 
 
 def test_control_characters_are_not_shown_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

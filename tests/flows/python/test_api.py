@@ -201,7 +201,7 @@ def test_result_shows_what_became_of_the_text(home: Path, tmp_path: Path) -> Non
 
 
 def test_an_encoder_reads_again_if_asked() -> None:
-    text = "江山，胃窦，3块，米粒大，固定液是空的！退回内镜中心"
+    text = "妈昨晚一宿没睡,老念叨小石头的名字,谵妄吧,医生开了半片喹硫平"
     assert yiwen.deidentify(text).counts == {} and yiwen.deidentify(text, encoder=True).counts == {"name": 1}
 
 

@@ -252,7 +252,7 @@ def test_the_command_line(tagger: Path, tmp_path: Path, capsys: pytest.CaptureFi
         (["--model", "{absent}", "--input", "{file}"], "There is no folder"),
         (["--model", "{model}", "--input", "{absent}"], "There is no file"),
         (["--model", "{model}", "--input", "{model}/vocab.doc"], "must end in one of .txt, .jsonl"),
-        (["--model", "{model}", "--input", "{file}", "--output", "{file}"], "is the input itself"),
+        (["--model", "{model}", "--input", "{lines}", "--output", "{lines}"], "is the input itself"),
         (["--model", "{model}", "--input", "{file}", "--output", "{file}/out.jsonl"], "cannot be written"),
         (["--model", "{model}", "--input", "{file}", "--task", "cmeie"], "trained for cmeee, not for cmeie"),
         (["--model", "{model}", "--input", "{file}", "--task", "cmee"], "There is no task 'cmee'. Did you mean"),
@@ -262,12 +262,14 @@ def test_user_errors_are_one_line(
     arguments: list[str], message: str, tagger: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "in.txt").write_text("头痛\n", encoding="utf-8")
+    (tmp_path / "in.jsonl").write_text('{"text": "头痛"}\n', encoding="utf-8")
     (tagger / "vocab.doc").write_text("", encoding="utf-8")
     places = {
         "model": tagger,
         "folder": tagger.parent,
         "encoder": tagger.parent / "encoder",
         "file": tmp_path / "in.txt",
+        "lines": tmp_path / "in.jsonl",
         "absent": tmp_path / "absent.txt",
     }
     assert main(["predict", *(argument.format(**places) for argument in arguments)]) == 2
