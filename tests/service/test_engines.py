@@ -111,7 +111,8 @@ def test_profile_rules_and_encoder_change_the_fingerprint(tmp_path: Path) -> Non
     assert "encoder" not in opened[0].opened.about and opened[3].opened.about["encoder"] is True
     assert open_engine(specs[0]).opened == opened[0].opened
     text = "妈昨晚一宿没睡,老念叨小石头的名字,谵妄吧,医生开了半片喹硫平"
-    assert ["小石头" in next(iter(one.answers([(text, False)]))).decode() for one in opened] == [True, True, True, False]
+    stays = ["小石头" in next(iter(one.answers([(text, False)]))).decode() for one in opened]
+    assert stays == [True, True, True, False]
     assert [one.encoder for one in specs_of(ServiceSettings(deidentify=True, encoder=True))] == [True]
     (answer,) = opened[2].answers([("老王头来诊", False)])
     assert "老王头" not in answer.decode()
