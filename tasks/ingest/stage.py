@@ -262,7 +262,7 @@ class _Rejects:
         self._count = 0
         """Rows of the run so far."""
         self._first = self._last = 0
-        """Numbers of the rows of the run without a reject of their own; 0 if there are none."""
+        """First and last row of the run that share a reject; 0 if none do."""
 
     def add(self, place: Slice, number: int, problem: Problem) -> None:
         """Reject a row, at once or as one of a long run of rows with the same problem."""

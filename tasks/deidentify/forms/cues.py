@@ -217,7 +217,7 @@ _ROOM_BEHIND = re.compile("房(?![颤间室早扑速率价缺型产费屋子租�
 
 
 def room_of_a_ward(text: str, start: int, end: int, free_from: int) -> list[Span]:
-    """The number of a room before 房, or of who lies in it before 那位: 1103房李老师, 205那位王爷爷."""
+    """The number of a room before 房, and before 那位 or 那个, by which staff call its patient: 1103房, 205那位."""
     number = _ROOM_NUMBER.search(text, max(free_from, start - 5), start)
     if number is None or (text[start] == "房" and not _ROOM_BEHIND.match(text, start)):
         return []

@@ -300,7 +300,7 @@ _LOGIN = re.compile(r"[：:= ]{0,2}(?P<value>(?P<name>[a-z]{4,20})(?:[_.][a-z0-9
 _FINAL = (
     "(?:iang|iong|uang|ang|eng|ing|ong|ian|iao|uai|uan|ai|ei|ao|ou|an|en|in|un|ie|ia|iu|ua|uo|ui|ue|er|a|e|i|u|o|v)"
 )
-"""Rhyme of a syllable."""
+"""Final of a syllable: what follows its initial."""
 # matches: "zhoumin", "yangjie", "chenxl"
 # not: "admin", "excel", "system", "python", "hello"
 _PINYIN = re.compile(
@@ -309,12 +309,11 @@ _PINYIN = re.compile(
 )
 _SURNAMES_IN_PINYIN = frozenset(
     words(
-        "li wang zhang liu chen yang zhao huang zhou wu xu sun hu zhu gao lin he guo ma luo liang song zheng xie han "
-        "tang feng yu dong xiao cheng cao yuan deng fu shen zeng peng lv lu su jiang cai jia ding wei xue ye yan pan "
-        "du dai xia zhong tian ren fan fang shi yao tan liao zou xiong jin hao kong bai cui kang "
-        "mao qiu qin gu hou shao "
-        "meng long wan duan lei qian yin chang qiao lai gong wen pang fei ji zhuang lan ge niu ruan tong miao ou "
-        "nie ke zuo"
+        "li wang zhang liu chen yang zhao huang zhou wu xu sun hu zhu gao lin he guo ma luo liang song zheng xie "
+        "han tang feng yu dong xiao cheng cao yuan deng fu shen zeng peng lv lu su jiang cai jia ding wei xue ye "
+        "yan pan du dai xia zhong tian ren fan fang shi yao tan liao zou xiong jin hao kong bai cui kang mao qiu "
+        "qin gu hou shao meng long wan duan lei qian yin chang qiao lai gong wen pang fei ji zhuang lan ge niu ruan "
+        "tong miao ou nie ke zuo"
     )
 )
 
@@ -331,7 +330,7 @@ def pinyin_login(text: str, start: int, end: int, free_from: int) -> list[Span]:
 # matches: "，李", "床刘", "问王", "@高"
 # not: "大小", "告诉"
 _BEFORE_KIN = re.compile(rf"(?:^|[^{_HAN}A-Za-z]|[床找问请让给跟叫谢和])(?P<name>[{_HAN}])$")
-_NO_KIN = frozenset("和有于向从同时连应安常单方全平简明高")
+_NO_KIN = frozenset("和有于向从同时连应安常单方全平简明")
 """Surnames that before 姐 or 妈妈 are more often words."""
 # matches: "妹", "们", "弟"
 # not: "，", "抱"
@@ -341,8 +340,6 @@ _OF_MANY = re.compile("[妹弟夫们嫂庄村]")
 def called_as_kin(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """A surname with a word of kin, as people call one another: 李姐, 刘老汉, 高妈妈."""
     before = _BEFORE_KIN.search(text, max(free_from, start - 3), start)
-    if before is None or not surname_length(before["name"], 0) or _OF_MANY.match(text, end):
+    if before is None or before["name"] in _NO_KIN or not surname_length(before["name"], 0):
         return []
-    if before["name"] in _NO_KIN and not (before["name"] == "高" and end - start == 2):
-        return []
-    return [(start - 1, end)]
+    return [] if _OF_MANY.match(text, end) else [(start - 1, end)]
