@@ -40,6 +40,7 @@ WITH_SECRET = [
     ("http://ward/x.jsonl?token=s3cret&f=x.jsonl", "http://ward/x.jsonl?token=***&f=x.jsonl contains a secret (token)"),
     ("https://ward/x?f=1&Access_Key=s3cret", "?f=1&Access_Key=*** contains a secret (Access_Key)"),
     ("https://b.s3.amazonaws.com/x?X-Amz-Signature=s3cret", "?X-Amz-Signature=*** contains a secret (X-Amz-Signature)"),
+    ("https://ward/x?X-Goog-Date=s3cret", "a secret (X-Goog-Date)"),  # the address is signed as a whole
     ("https://ward/x?X-Amz-Security-Token=s3cret", "a secret (X-Amz-Security-Token)"),
     ("https://blob/x?sv=2024&sig=s3cret%3D", "?sv=2024&sig=*** contains a secret (sig)"),
     ("https://oss/x?OSSAccessKeyId=s3cret", "a secret (OSSAccessKeyId)"),
