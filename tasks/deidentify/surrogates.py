@@ -2,8 +2,8 @@
 
 Every draw comes from a keyed digest of the person or document and of the identifier. So the same name is the same
 surrogate throughout a document, another one elsewhere, and nobody without the key can tell which. A surname has one
-surrogate wherever it stands: 王芳 becomes 李敏, and 王医生 李医生. A drawn number may be somebody's; it is not that of
-the person.
+surrogate wherever it stands: 王芳 becomes 李敏, and 王医生 李医生. So has a character of a given name: where 欧阳晓丽
+becomes 李敏洁, 晓丽 becomes 敏洁. A drawn number may be somebody's; it is not that of the person.
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ class _Draw:
     def one(self, choices: Sequence[str], *values: str) -> str:
         return choices[self.below(len(choices), *values)]
 
+    def other(self, choices: str, role: str, written: str) -> str:
+        """A character other than what is written. The first draw serves, so a part and the whole name agree."""
+        return self.one(choices.replace(written, ""), role, written)
+
 
 def _name(written: str, draw: _Draw) -> str:
     plain = "".join(written.split())
@@ -99,9 +103,9 @@ def _name(written: str, draw: _Draw) -> str:
     length = surname_length(plain, 0)
     pieces = []
     if length:  # 欧阳锋 and 王芳 both get a surname of one character
-        pieces.append(draw.one(SURNAMES, "surname", plain[:length]))
-    for place, sign in enumerate(plain[length:]):
-        pieces.append(sign if sign in _KEPT_IN_NAMES else draw.one(GIVEN, plain, str(place)))
+        pieces.append(draw.other(SURNAMES, "surname", plain[:length]))
+    for sign in plain[length:]:
+        pieces.append(sign if sign in _KEPT_IN_NAMES else draw.other(GIVEN, "given", sign))
     # 王 芳 keeps the blanks with which a form pads it
     drawn = iter(pieces)
     filled = "".join(sign if sign.isspace() else next(drawn, "") for sign in written)

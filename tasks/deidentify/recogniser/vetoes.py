@@ -9,6 +9,7 @@ import rjieba
 from tasks.deidentify.forms.names import is_nobody, is_stop
 from tasks.deidentify.forms.numbers import is_date, is_of_a_thing
 from tasks.deidentify.forms.places import CITIES, PROVINCES, words
+from tasks.deidentify.recogniser.contexts import KIN
 
 # matches: "2023-04", "20230918", "2016.5", "9-10-10"
 # not: "201131862"
@@ -41,6 +42,19 @@ _WIDE = frozenset((*(name[:2] for name in PROVINCES), "黑龙江", "内蒙古", 
 """Provinces and countries, which are too large for an address."""
 _PLACES = frozenset((*CITIES, *_WIDE))
 """Places and countries that begin with surnames, or look like names from abroad, and are no names: 安徽, 马来西亚."""
+
+_RELATIONS = frozenset(
+    (
+        *KIN,
+        *words(
+            "孙女 外孙女 堂弟 堂妹 堂姐 表哥 表妹 弟媳 妹夫 伯母 婶婶 姑父 姨妈 姥姥 姥爷 外婆 公婆 宝宝 保姆 月嫂 护工 警察 "
+            "民警 司机 路人 老师 主任 老乡 室友 病友"
+        ),
+    )
+)
+"""People who are named by what they are to somebody."""
+_BEFORE_RELATIONS = frozenset("由让被叫给其他她您你我请把将问和跟随与对向")
+"""Words that stand before a person and look like surnames: 由爷爷陪同, 让孙子去拿药."""
 
 
 # matches: "征(+)", "格费征（+）", "凡他试验", "管均", "腺、"
@@ -220,11 +234,20 @@ def _name_stays(text: str, start: int, end: int, written: str) -> bool:
         return True
     if written.isascii() and " " not in written and _OF_A_LATIN_TERM.match(text, end):
         return True
+    if _is_a_relation(written):
+        return True
     if written == "费" and not _TITLED.match(text, end):
         return True
     if written.endswith(("征", "腺", "管")) and text[end : end + 1] in tuple("(（、+"):
         return True
     return written in _PLACES or is_stop(written) or is_nobody(written) or bool(_NOBODY.search(written))
+
+
+def _is_a_relation(written: str) -> bool:
+    """Return True for 孙子 and 由爷爷, and for a word that is left before a relation: 让 in 让主任."""
+    return written in ("让", "由", "被", "给") or (
+        written in _RELATIONS or (written[:1] in _BEFORE_RELATIONS and written[1:] in _RELATIONS)
+    )
 
 
 def _is_spaced_word(text: str, start: int, written: str) -> bool:

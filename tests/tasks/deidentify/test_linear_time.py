@@ -2,74 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import pytest
 
-from tasks.deidentify.forms.identifier import Cues, Identifier
+from tasks.deidentify.forms.identifier import Identifier
 from tasks.deidentify.kinds import KINDS
 from tasks.deidentify.plan import Plan
 from tasks.deidentify.search.find import Finder
+from tests.support.text.hostile_families import OF_IDENTIFIERS
 from tests.support.text.linear_time import LINEAR, ratio_of_doubling, repeated
 from tests.support.text.rules_alone import RULES_ALONE, deidentify
 
-VALUES = ("123456", "：abc12345", "王芳", "北京市海淀区中关村大街1号")
-"""What stands beside a cue in the repeated texts."""
-SINGLE = (
-    "1",
-    "12 ",
-    "(",
-    "）",
-    "〔",
-    "-",
-    "A1",
-    "王",
-    "路1号",
-    "市",
-    "\n",
-    "  ",
-    "@",
-    "www.",
-    "a@b.cn",
-    "李医生",
-    "、",
-    "：",
-    "138",
-    "2023-",
-    "1.2.3.4.",
-    "4月1",
-    "粤A1",
-    "在大学",
-    "1床",
-    "1、",
-    "a-.cn",
-    "+1 ",
-    "Name: A. ",
-    "_",
-    "|",
-    "茶茶：\n",
-    "第0",
-    "〔2022〕0",
-    "12-3456",
-)
 PLANS = (RULES_ALONE, Plan(frozenset(KINDS), recogniser=False))
 MOST_ROUNDS = 5
 """Searches of a text, the last of which finds nothing. Replacing an identifier may reveal one beside it."""
-
-
-def families() -> Iterator[str]:
-    """Yield texts to repeat: every example of every type, every cue with values before and behind it, single signs."""
-    for kind in KINDS.values():
-        for way in kind.ways:
-            yield from (example.replace("{", "").replace("}", "") for example in (*way.found, *way.kept))
-            if isinstance(way, Cues):
-                for spelling in way.spellings():
-                    yield from (spelling + value for value in VALUES)
-                    yield from (value + spelling for value in VALUES)
-    yield from SINGLE
-
-
-FAMILIES = tuple(dict.fromkeys(families()))
 
 
 def test_a_few_rounds_find_all_of_a_repeated_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,13 +31,13 @@ def test_a_few_rounds_find_all_of_a_repeated_text(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Finder, "find", counted)
     slow = {}
     for plan, step in zip(PLANS, (2, 5), strict=True):
-        for family in FAMILIES[::step]:
+        for family in OF_IDENTIFIERS[::step]:
             rounds = 0
             deidentify(family * 30, plan)
             if rounds > MOST_ROUNDS:
                 slow[family] = rounds
     assert not slow, "each round finds only one of them, which takes quadratic time"
-    assert len(FAMILIES) > 172
+    assert len(OF_IDENTIFIERS) > 172
 
 
 @pytest.mark.parametrize("cue", ["孙子", "病理科", "患者", "医生", "住院号"])
@@ -104,7 +51,7 @@ def test_twice_the_text_takes_twice_the_time() -> None:
     for plan, step in zip(PLANS, (11, 23), strict=True):
 
         def texts_of(length: int, step: int = step) -> list[str]:
-            return [repeated(family)(length) for family in FAMILIES[::step]]
+            return [repeated(family)(length) for family in OF_IDENTIFIERS[::step]]
 
         def treat(texts: list[str], plan: Plan = plan) -> None:
             for text in texts:

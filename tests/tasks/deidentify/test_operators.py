@@ -82,6 +82,18 @@ def test_surrogates_have_the_form_of_the_identifier_and_agree_in_a_document() ->
     assert deidentify(NOTE, plan("surrogate"), "b")[0] != treated
 
 
+@pytest.mark.parametrize("document", [str(number) for number in range(20)])
+def test_a_part_of_a_name_has_that_part_of_its_surrogate(document: str) -> None:
+    """欧阳 may become one character, a given name keeps its length, and no character stays as it was."""
+    said = "患者欧阳晓丽，女，3岁。晓丽由爷爷陪同，欧阳晓丽好转。"
+    treated, _ = deidentify(said, plan("surrogate"), document)
+    found = re.fullmatch("患者(.)(..)，女，3岁。(..)由爷爷陪同，(.)(..)好转。", treated)
+    assert found is not None
+    assert (found[1], found[2]) == (found[4], found[5])
+    assert found[3] == found[2]
+    assert found[2][0] != "晓" and found[2][1] != "丽"
+
+
 @pytest.mark.parametrize(
     "said",
     [

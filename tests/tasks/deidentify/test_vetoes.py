@@ -53,6 +53,10 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "{史蒂文斯}-约翰逊综合征史禁用",
         "疑{吉兰}-巴雷综合征",
         "在门诊{楼四楼}，",
+        "患儿{由爷爷}陪同",
+        "{岳母}代签字",
+        "与{月嫂}谈话",
+        "{让}主任去拿药",
     ],
 )
 def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
@@ -83,6 +87,9 @@ def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
         "{闻人语嫣}，女",
         "{Glasgowski}：明天出院",
         "{Hunter}：明天出院",
+        "由{孙子涵}签字",
+        "找{向}医生复诊",
+        "{向岳峰}代签字",
     ],
 )
 def test_a_name_that_looks_like_a_word_does_not(marked: str) -> None:
