@@ -39,6 +39,8 @@ LOCAL_RAY_DEFAULTS = {
     "RAY_memory_monitor_refresh_ms": "0",
     # By default Ray gives its workers a lower priority than everything else on the machine.
     "RAY_worker_niceness": "0",
+    # Ray Train would start a process for each training that asks whether a cloud takes its nodes away.
+    "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
 }
 """Settings of a private Ray on this machine. Ray reads them on import, so they are set before that."""
 

@@ -79,7 +79,8 @@ def chat_speakers(text: str) -> list[Span]:
     """Return what speakers are called at the beginnings of their lines, in order."""
     found = _bracketed(text) if text.count("】") + text.count("]") >= _LEAST else []
     lines = text.count("\n") + 1
-    if lines >= _LEAST:
+    # Two speakers have two colons, which most texts lack.
+    if lines >= _LEAST and text.count("：") + text.count(":") >= _LEAST:
         lines_text = f"\n{text}"  # a pattern that begins with a sign is searched for faster than one with ^
         alone = [label.span("name") for label in _SURNAME_LABEL.finditer(lines_text) if _is_surname(label["name"])]
         seen = alone if len(alone) >= _LEAST else []
