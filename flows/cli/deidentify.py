@@ -162,12 +162,15 @@ def _decoded(data: bytes, origin: str) -> str:
     for beginning, (what, remedy) in _DOCUMENTS.items():
         if data.startswith(beginning):
             raise UserError(f"{origin} is {what}, not plain text. {remedy.format(origin)}")
-    for encoding in ("utf-8-sig", "gb18030"):
+    from tasks.files.encodings import SAMPLE, WIDE, detect_encoding
+
+    detected = detect_encoding(data[:SAMPLE])
+    for encoding in (detected,) if detected in WIDE else ("utf-8-sig", "gb18030"):
         try:
-            return data.decode(encoding)
+            return data.decode(encoding).removeprefix("\ufeff")
         except UnicodeDecodeError:
             continue
-    raise UserError(f"{origin} is neither UTF-8 nor GB18030; convert it to UTF-8.")
+    raise UserError(f"{origin} is neither UTF-8, UTF-16 nor GB18030; convert it to UTF-8.")
 
 
 def _ending(text: str) -> str:

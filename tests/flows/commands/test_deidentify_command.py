@@ -25,7 +25,7 @@ def test_text_file_and_stdin_give_the_same(
 ) -> None:
     wanted = "患者〔姓名〕，93岁，电话〔手机号〕\n"
     assert printed(capsys, SAID) == wanted
-    for encoding in ("utf-8", "gb18030"):
+    for encoding in ("utf-8", "utf-8-sig", "gb18030", "utf-16", "utf-16-be"):
         (tmp_path / "note.txt").write_text(SAID, encoding=encoding)
         assert printed(capsys, str(tmp_path / "note.txt")) == wanted
     for dash in ((), ("-",)):
