@@ -2,8 +2,8 @@
 
     python benchmarks/text/linear_time.py --every 12 --output benchmarks/results/text/NAME.md
 
-Each step reads a text of half the size and of the whole size. Seconds are those of the processor, the least of two
-turns; of a family above the bound, the least of six. Families are those of the tests; `--every 12` takes each twelfth
+Each step reads a text of half the size and of the whole size. Seconds are those of the processor; of a family above
+the bound, the least of up to six turns. Families are those of the tests; `--every 12` takes each twelfth
 of those of de-identification. Quadratic work takes four times as long for twice the text.
 """
 
@@ -34,6 +34,7 @@ BOUND = 2.6
 """Twice the text may take so many times as long."""
 LEAST = 0.02
 """Seconds below which a ratio says nothing: a family whose whole text takes less is counted as linear."""
+TURNS = 6
 DIAGNOSIS = 0.03
 """Share of the size that what reads diagnoses is given: they are short."""
 
@@ -140,12 +141,12 @@ def growth(step: Step, family: str, size: int) -> Growth:
     whole = family * max(int(size * step.share) // of_family, 2)
     half = whole[: len(whole) // 2]
     least = {half: float("inf"), whole: float("inf")}
-    for turn in range(6):
+    for _ in range(TURNS):
         for text in (half, whole):
             begin = time.process_time()
             step.work(text)
             least[text] = min(least[text], time.process_time() - begin)
-        if least[whole] < LEAST or (turn and least[whole] <= BOUND * least[half]):
+        if least[whole] < LEAST or least[whole] <= BOUND * least[half]:
             break
     return Growth(family, least[half], least[whole], len(whole.encode("utf-8", "surrogatepass")))
 
