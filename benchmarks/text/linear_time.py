@@ -35,6 +35,8 @@ BOUND = 2.6
 LEAST = 0.02
 """Seconds below which a ratio says nothing: a family whose whole text takes less is counted as linear."""
 TURNS = 6
+SLOW = 0.2
+"""Share of the size that is given to the slowest step."""
 DIAGNOSIS = 0.03
 """Share of the size that what reads diagnoses is given: they are short."""
 
@@ -126,7 +128,7 @@ def steps(every: int) -> list[Step]:
     return [
         *(Step(name, lambda text, plan=plan: deidentify(text, plan), identifiers) for name, plan in plans.items()),
         Step("cleaning", clean_text, OF_TEXT),
-        Step("cutting into segments", lambda text: split_document(text, 128, 32), OF_TEXT),
+        Step("cutting into segments", lambda text: split_document(text, 128, 32), OF_TEXT, SLOW),
         Step("cutting into words", segment_words, OF_TEXT),
         Step("reading HTML", page_text, OF_TEXT),
         Step("queries of a diagnosis", lambda text: rules.ask([text]), SHORT, DIAGNOSIS),

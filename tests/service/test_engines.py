@@ -110,8 +110,8 @@ def test_profile_rules_and_encoder_change_the_fingerprint(tmp_path: Path) -> Non
     assert len({one.opened.fingerprint for one in opened}) == 4
     assert "encoder" not in opened[0].opened.about and opened[3].opened.about["encoder"] is True
     assert open_engine(specs[0]).opened == opened[0].opened
-    text = "妈昨晚一宿没睡,老念叨小石头的名字,谵妄吧,医生开了半片喹硫平"
-    stays = ["小石头" in next(iter(one.answers([(text, False)]))).decode() for one in opened]
+    text = "取消预约成功:成龙飞,心血管内科,04-27下午,号源已释放。一个月内爽约三次将限制预约。"
+    stays = ["成龙飞" in next(iter(one.answers([(text, False)]))).decode() for one in opened]
     assert stays == [True, True, True, False]
     assert [one.encoder for one in specs_of(ServiceSettings(deidentify=True, encoder=True))] == [True]
     (answer,) = opened[2].answers([("老王头来诊", False)])

@@ -1,5 +1,7 @@
 """A small pre-trained encoder that reads again where identifiers may be: names that are words want a whole sentence.
 
+It finds names that the linear model missed, and refutes some that it found.
+
 The weights are a file beside this module: a BERT of this project with rotary positions (Su et al. 2021, RoFormer),
 tuned on drawn lines and rounded to integers of 8 bits. It runs on NumPy alone. Time and memory grow with the characters
 of what is read at once, the attention's with their square; `Model` gives it passages of at most 200.
@@ -10,13 +12,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from infra.arrays.code_points import points_of
 from infra.errors import UserError
-from tasks.deidentify.recogniser.labels import LABELS, MAY_FOLLOW, WIDTH
+from tasks.deidentify.recogniser.labels import LABELS, MAY_FOLLOW, OUTSIDE, WIDTH
 from tasks.deidentify.recogniser.paths import NEVER, best_path
 
 if TYPE_CHECKING:
@@ -33,6 +35,15 @@ _BLANKS = np.array([ord(blank) for blank in " \u3000\t\n\r\xa0"], dtype=np.int32
 _EPSILON = 1e-12
 """What is added to a variance, as in BERT."""
 _TRANSITIONS = np.where(MAY_FOLLOW, 0, 10 * NEVER).astype(np.int32)
+
+
+class Reading(NamedTuple):
+    """What the encoder makes of a text."""
+
+    labels: np.ndarray
+    """Label of each character on the likeliest path, int8 (N,)."""
+    likely: np.ndarray
+    """Probability that a character belongs to an identifier, float32 (N,)."""
 
 
 class Encoder:
@@ -80,15 +91,16 @@ class Encoder:
         result: np.ndarray = of_labels - np.log(np.exp(of_labels).sum(axis=1, keepdims=True))
         return result
 
-    def labels(self, text: str) -> np.ndarray:
-        """Return the label of each character on the likeliest path, int8 (N,)."""
+    def read(self, text: str) -> Reading:
+        """Return the label of each character on the likeliest path, and how likely each is part of an identifier."""
         if not text:
-            return np.zeros(0, dtype=np.int8)
-        emissions = np.zeros((len(text), WIDTH), dtype=np.int32)
+            return Reading(np.zeros(0, dtype=np.int8), np.zeros(0, dtype=np.float32))
         # Several threads wait for each other in every small product: fourteen times as long, on two busy cores.
         with _libraries().limit(limits=1, user_api="blas"):
-            emissions[:, : len(LABELS)] = np.rint(np.maximum(self.scores(text), -1000) * PARTS_OF_A_NAT)
-        return best_path(emissions, _TRANSITIONS, self.costs)
+            scores = self.scores(text)
+        emissions = np.zeros((len(text), WIDTH), dtype=np.int32)
+        emissions[:, : len(LABELS)] = np.rint(np.maximum(scores, -1000) * PARTS_OF_A_NAT)
+        return Reading(best_path(emissions, _TRANSITIONS, self.costs), 1 - np.exp(scores[:, OUTSIDE]))
 
 
 def shipped_encoder() -> Encoder:

@@ -45,6 +45,8 @@ _PIECE = 400
 """Characters of a piece of a text that is read by itself, more or less. Found names change no piece but their own."""
 _PASSAGE = 100
 """The same, for the encoder: it learned from single lines, and its time grows with more than the length."""
+REFUTED_BELOW = 0.1
+"""Probability that some character of a name belongs to an identifier, below which the encoder refutes the name."""
 _PIECES_KEPT = 256
 """Pieces of which the spans are kept in memory."""
 # matches: "。", "\n"
@@ -77,7 +79,7 @@ class Model:
 
         Args:
             file: the weights.
-            encoder: reads again the pieces of a text where something may be left.
+            encoder: reads again the pieces of a text where names may be; finds some, and refutes others.
         """
         self._encoder = encoder
         with np.load(file) as held:
@@ -148,21 +150,31 @@ class Model:
             if kind != "name" or leads[first:last].sum() >= self._doubt_of(piece[starts[first] : starts[last]])
         ]
         if self._encoder is not None:
-            found += self._read_again(self._encoder, piece, found, starts[:-1][greatest >= self._encoder.least_lead])
+            doubtful = starts[:-1][greatest >= self._encoder.least_lead]
+            found = list(self._read_again(self._encoder, piece, found, doubtful))
         return tuple(sorted(found))
 
     def _read_again(
         self, encoder: Encoder, piece: str, found: Sequence[_Span], doubtful: np.ndarray
     ) -> Iterator[_Span]:
-        """Yield what the encoder finds beside what was found, in the passages around some characters, in order."""
-        taken = np.zeros(len(piece), dtype=np.bool_)
-        for first, last, *_ in found:
-            taken[first:last] = True
+        """Yield what was found, without names that the encoder refutes, and what it finds beside that.
+
+        It reads the passages that hold names, or some character that may belong to one.
+        """
         for start, end in _pieces(piece, _PASSAGE):
-            if np.searchsorted(doubtful, start) == np.searchsorted(doubtful, end):
+            here = [span for span in found if start <= span[0] < end]
+            is_doubtful = np.searchsorted(doubtful, start) < np.searchsorted(doubtful, end)
+            if not is_doubtful and all(kind != "name" for _, _, kind, _ in here):
+                yield from here
                 continue
-            for first, last, kind in spans_of(encoder.labels(piece[start:end])):
-                if not taken[start + first : start + last].any():
+            labels, likely = encoder.read(piece[start:end])
+            taken = np.zeros(end - start, dtype=np.bool_)
+            for first, last, kind, reason in here:
+                if kind != "name" or likely[first - start : last - start].max() >= REFUTED_BELOW:
+                    taken[first - start : last - start] = True
+                    yield first, last, kind, reason
+            for first, last, kind in spans_of(labels):
+                if not taken[first:last].any():
                     yield start + first, start + last, kind, REASON_OF_ENCODER
 
 

@@ -21,7 +21,7 @@ from tasks.deidentify.recogniser import encoder as encoders
 from tasks.deidentify.recogniser import tagging
 from tasks.deidentify.recogniser.archive import write_arrays
 from tasks.deidentify.recogniser.drawing import Drawing, Line
-from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, Encoder, erf, rows_of, unrounded
+from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, Encoder, Reading, erf, rows_of, unrounded
 from tasks.deidentify.recogniser.encoder_training import (
     Tagger,
     arrays_of,
@@ -140,11 +140,11 @@ def test_labels_form_spans_and_cost_takes_them_away(tmp_path: Path) -> None:
     with torch.no_grad():
         tagger.head.weight.normal_(std=0.5)
     text = "患者王，头痛。患者头痛王者a" * 4
-    labels = Encoder(arrays_with(tagger, characters)).labels(text).tolist()
+    labels = Encoder(arrays_with(tagger, characters)).read(text).labels.tolist()
     assert any(labels) and labels[-1] in [at for at, label in enumerate(LABELS) if label[0] in "OES"]
     assert all(follows(before, label) for before, label in zip([0, *labels], labels, strict=False))
-    assert not Encoder(arrays_with(tagger, characters, cost=500)).labels(text).any()
-    assert Encoder(arrays_with(tagger, characters)).labels("").tolist() == []
+    assert not Encoder(arrays_with(tagger, characters, cost=500)).read(text).labels.any()
+    assert Encoder(arrays_with(tagger, characters)).read("").labels.tolist() == []
 
 
 def test_it_reads_with_one_thread_and_leaves_the_others_alone(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_it_reads_with_one_thread_and_leaves_the_others_alone(tmp_path: Path) ->
     characters = characters_of(WORDS, [])
     encoder = Counting(arrays_with(started(saved(tmp_path), WORDS, characters, layers=1)[0], characters))
     with threadpool_limits(2, user_api="blas"):
-        encoder.labels("患者王")
+        encoder.read("患者王")
         assert set(threads()) == {2}
     assert set(encoder.seen) == {1}
 
@@ -191,7 +191,8 @@ def test_training_learns_and_equal_seeds_give_equal_weights(tmp_path: Path, caps
     write_arrays(tmp_path / "two.npz", results[1])
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
     with np.load(tmp_path / "one.npz") as held:
-        assert np.array_equal(Encoder(dict(held)).labels(lines[0].text), Encoder(results[0]).labels(lines[0].text))
+        one, other = (Encoder(arrays).read(lines[0].text) for arrays in (dict(held), results[0]))
+        assert np.array_equal(one.labels, other.labels) and np.array_equal(one.likely, other.likely)
 
 
 class _Recording(Tagger):
@@ -233,14 +234,14 @@ def test_of_a_long_line_the_beginning_is_learnt() -> None:
 
 
 class _Marking(Encoder):
-    """Takes fixed words for names, and remembers what it read."""
+    """Takes fixed words for names, doubts others, and remembers what it read."""
 
-    def __init__(self, words: tuple[str, ...], least_lead: int) -> None:
-        self.words, self.least_lead = words, least_lead
-        self.read: list[str] = []
+    def __init__(self, words: tuple[str, ...], least_lead: int, doubted: str = "") -> None:
+        self.words, self.least_lead, self.doubted = words, least_lead, doubted
+        self.texts: list[str] = []
 
-    def labels(self, text: str) -> np.ndarray:
-        self.read.append(text)
+    def read(self, text: str) -> Reading:
+        self.texts.append(text)
         labels = np.zeros(len(text), dtype=np.int8)
         for word in self.words:
             first = text.find(word)
@@ -248,7 +249,11 @@ class _Marking(Encoder):
                 labels[first : first + len(word)] = LABELS.index("I-name")
                 labels[first] = LABELS.index("B-name")
                 labels[first + len(word) - 1] = LABELS.index("E-name")
-        return labels
+        likely = np.ones(len(text), dtype=np.float32)
+        if self.doubted in text:
+            first = text.index(self.doubted)
+            likely[first : first + len(self.doubted)] = 0.09
+        return Reading(labels, likely)
 
 
 @needs_model
@@ -258,7 +263,36 @@ def test_the_encoder_adds_what_lies_on_nothing_found() -> None:
     reading = _Marking(("石榴", "小燕"), -(10**9))
     found = Model(MODEL, reading)(text)
     assert [(text[one.start : one.end], one.rule) for one in found] == [("罗小燕", "recogniser"), ("石榴", "encoder")]
-    assert reading.read == [text]
+    assert reading.texts == [text]
+
+
+@needs_model
+def test_a_name_that_the_encoder_refutes_stays() -> None:
+    text = "家属罗小燕拒绝检查，住余姚市梨洲街道。"
+    assert [text[one.start : one.end] for one in Model(MODEL)(text)] == ["罗小燕", "余姚市梨洲街道"]
+    for doubted, kept in (
+        ("罗小燕", ["余姚市梨洲街道"]),
+        ("罗小", ["罗小燕", "余姚市梨洲街道"]),
+        (text, ["余姚市梨洲街道"]),
+    ):
+        found = Model(MODEL, _Marking((), 10**9, doubted))(text)  # it reads for the name's sake, nothing is doubtful
+        assert [text[one.start : one.end] for one in found] == kept
+
+
+@needs_model
+def test_where_nothing_is_doubtful_it_reads_for_names_alone() -> None:
+    for text, read in (("家属罗小燕拒绝检查。", True), ("住余姚市梨洲街道。", False)):
+        reading = _Marking((), 10**9, text)
+        found = Model(MODEL, reading)(text)
+        assert (reading.texts, len(found)) == (([text], 0) if read else ([], 1))
+
+
+def test_what_is_likely_is_what_is_not_other_text(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    encoder = Encoder(arrays_with(started(saved(tmp_path), WORDS, characters, layers=1)[0], characters))
+    likely = encoder.read("患者王，头痛").likely
+    np.testing.assert_allclose(likely, np.exp(encoder.scores("患者王，头痛"))[:, 1:].sum(axis=1), rtol=1e-5)
+    assert encoder.read("").likely.shape == (0,)
 
 
 @needs_model
@@ -269,7 +303,7 @@ def test_the_encoder_reads_no_piece_that_is_sure_to_hold_nothing() -> None:
     reading = _Marking(("辛辣", "石榴"), (leads[0] + leads[1]) // 2)
     model = Model(MODEL, reading)
     assert model(plain) == [] and len(model(doubtful)) == 1
-    assert reading.read == [doubtful]
+    assert reading.texts == [doubtful]
 
 
 @needs_model
@@ -279,7 +313,7 @@ def test_of_a_long_text_only_the_doubtful_passage_is_read() -> None:
     reading = _Marking(("检查", "属罗小"), 0)  # the second lies on a name that was found
     found = Model(MODEL, reading)(text)
     assert [(text[one.start : one.end], one.rule) for one in found] == [("罗小燕", "recogniser"), ("检查", "encoder")]
-    assert len(reading.read) == 1 and doubtful in reading.read[0] and len(reading.read[0]) <= 200
+    assert len(reading.texts) == 1 and doubtful in reading.texts[0] and len(reading.texts[0]) <= 200
 
 
 @needs_model
@@ -289,8 +323,8 @@ def test_dense_text_is_read_once_in_passages_of_a_bounded_length(ends: str) -> N
     text = "".join(np.random.default_rng(0).choice(signs, 5_000))
     reading = _Marking((), -(10**9))
     Model(MODEL, reading)(text)
-    assert "".join(reading.read) == text
-    assert max(map(len, reading.read)) <= 200
+    assert "".join(reading.texts) == text
+    assert max(map(len, reading.texts)) <= 200
 
 
 def test_it_needs_the_recogniser_and_its_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -316,9 +350,9 @@ def test_results_without_it_keep_their_identity() -> None:
 @pytest.mark.parametrize(
     "marked",
     [
-        "妈昨晚一宿没睡,老念叨{小石头}的名字,谵妄吧,医生开了半片喹硫平",
-        "广播:水根家的、{长生}家的,快来打流感针,打完的喜凤别走,还要留观!",
-        "爱心款3000元由顺丰村养蜂合作社捐,{甜}会计转,收据尚缺",
+        "{许多}昨天的CT胶片在姚倩倩抽屉,今早呼吸科会诊要看;老人说胸片报告他自己收着呢",
+        "手术室10.9值班:一线{石榴}、二线计婷、备班云朵,电话短号6338",
+        "取消预约成功:{成龙飞},心血管内科,04-27下午,号源已释放。一个月内爽约三次将限制预约。",
     ],
 )
 def test_names_that_only_it_finds(marked: str) -> None:

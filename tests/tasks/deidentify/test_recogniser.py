@@ -184,6 +184,15 @@ def test_floor_with_the_recogniser(name: str, least: float) -> None:
 
 
 @needs_model
+@pytest.mark.parametrize(("plan", "most"), [(Plan(recogniser=False), 2), (Plan(), 36)], ids=["rules", "recogniser"])
+def test_ordinary_text_is_left_alone(plan: Plan, most: int) -> None:
+    """A thousand lines without identifiers, full of words that begin like names; no weights were fitted to them."""
+    sentences = read_sentences(LABELLED.with_name("plain_lines_held_out.jsonl"))
+    assert len(sentences) == 1_000 and not any(spans for _, spans in sentences)
+    assert sum(len(explain(text, plan)[1]) for text, _ in sentences) <= most
+
+
+@needs_model
 def test_institutions_are_found_where_their_kinds_are_on() -> None:
     text = "患者曾在枝江市马家店镇卫生院输液，就读于枝江市实验小学。"
     found = {(one.written, one.kind) for one in explain(text, Plan(frozenset(KINDS)))[1]}

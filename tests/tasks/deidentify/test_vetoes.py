@@ -57,6 +57,7 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "{岳母}代签字",
         "与{月嫂}谈话",
         "{让}主任去拿药",
+        "查{高敏}C反应蛋白3.2",
     ],
 )
 def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
@@ -88,6 +89,7 @@ def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
         "{Glasgowski}：明天出院",
         "{Hunter}：明天出院",
         "由{孙子涵}签字",
+        "陪同者{高敏}，女",
         "找{向}医生复诊",
         "{向岳峰}代签字",
     ],
