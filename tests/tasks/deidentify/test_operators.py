@@ -24,6 +24,7 @@ from tasks.deidentify.operators import KEY_VARIABLE, Key, Operator, restore, shi
 from tasks.deidentify.plan import Plan, make_plan
 from tasks.deidentify.search.find import find_identifiers
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
+from tasks.deidentify.surrogates import surrogate
 from tasks.deidentify.treatment import deidentify
 from tasks.documents import make_document
 
@@ -92,6 +93,15 @@ def test_a_part_of_a_name_has_that_part_of_its_surrogate(document: str) -> None:
     assert (found[1], found[2]) == (found[4], found[5])
     assert found[3] == found[2]
     assert found[2][0] != "晓" and found[2][1] != "丽"
+
+
+def test_no_character_of_a_name_is_its_own_surrogate() -> None:
+    for number in range(500):
+        drawn = surrogate(
+            "name", "王晓丽", lambda *said, key=str(number): hashlib.sha256("|".join((key, *said)).encode()).digest()
+        )
+        assert drawn is not None and len(drawn) == 3
+        assert all(new != old for new, old in zip(drawn, "王晓丽", strict=True))
 
 
 @pytest.mark.parametrize(
