@@ -244,10 +244,9 @@ def _name_stays(text: str, start: int, end: int, written: str) -> bool:
 
 
 def _is_a_relation(written: str) -> bool:
-    """Return True for 孙子 and 由爷爷, and for a word that is left before a relation: 让 in 让主任."""
-    return written in ("让", "由", "被", "给") or (
-        written in _RELATIONS or (written[:1] in _BEFORE_RELATIONS and written[1:] in _RELATIONS)
-    )
+    """Return True for 孙子 and 由爷爷, and for 让 alone, which of 让主任 is taken for a surname with a title."""
+    rest = written[1:] if written[:1] in _BEFORE_RELATIONS else written
+    return written in _RELATIONS or rest in _RELATIONS or written in ("让", "由", "被", "给")
 
 
 def _is_spaced_word(text: str, start: int, written: str) -> bool:

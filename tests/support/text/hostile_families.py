@@ -21,7 +21,7 @@ OF_TEXT = (*SHORT, *(a + b for a, b in product(SHORT[::9], SHORT[1::10])))
 """Families for what reads any text."""
 
 VALUES = ("123456", "：abc12345", "王芳", "北京市海淀区中关村大街1号")
-"""What stands beside a cue."""
+"""Values before and behind a cue."""
 SHORT_IDENTIFIERS = (
     "1",
     "12 ",

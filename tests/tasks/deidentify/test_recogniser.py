@@ -127,6 +127,7 @@ def test_names_are_found_wherever_they_are(marked: str) -> None:
         "肺癌T2N0M0，Killip Ⅱ级，Barthel指数65分",
         "小柴胡汤加减，六味地黄丸，安宫牛黄丸，康复新液",
         "患者黄疸消退，患者张口困难，患者周三来院，患者毛发稀疏",
+        "患者钟爱腌笋，护工包饺子，病人尤宜，医生查肌酶",
     ],
 )
 def test_medicine_stays(text: str) -> None:
