@@ -1,4 +1,4 @@
-"""Growth of time with a text of one family of strings repeated without end, for every step that reads text.
+"""Growth of time with a text of one family of strings repeated without end, for steps that read text.
 
     python benchmarks/text/linear_time.py --every 12 --output benchmarks/results/text/NAME.md
 

@@ -79,7 +79,7 @@ class DeidentifyParams(StageParams):
     encoder: bool = Field(
         default=False,
         description="let a small encoder read again where names may be: more is found and fewer words are taken for "
-        "names, at a fiftieth to a fifth of the speed",
+        "names, at a fortieth to a fifth of the speed",
     )
     rules_content: str | None = Field(default=None, repr=False, exclude=True)
     """Content of the file `rules`, which is read once, where the flow starts."""
