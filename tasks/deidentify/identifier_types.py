@@ -26,10 +26,13 @@ from tasks.deidentify.forms.cues import (
     case_of_a_court,
     coded_fits,
     extension_around,
+    extension_before,
     first_of,
     greeted,
+    id_of_somebody,
     latin_behind,
     latin_field,
+    login_around,
     long_enough,
     names_around,
     names_behind,
@@ -38,6 +41,7 @@ from tasks.deidentify.forms.cues import (
     number_fits,
     paper_fits,
     paper_of_a_year,
+    place_before,
     plain_id_fits,
     room_of_a_ward,
     spelled_mobile,
@@ -48,6 +52,7 @@ from tasks.deidentify.forms.cues import (
 from tasks.deidentify.forms.identifier import About, Cues, IdentifierType, NetAddress, Number
 from tasks.deidentify.forms.net import domain_around, email_span, url_span
 from tasks.deidentify.forms.numbers import (
+    born_login_fits,
     card_fits,
     foreign_telephone_fits,
     grouped_card_fits,
@@ -55,6 +60,7 @@ from tasks.deidentify.forms.numbers import (
     image_fits,
     landline_fits,
     long_number_fits,
+    masked_card_fits,
     mistyped_identity_fits,
     mobile_fits,
     old_identity_fits,
@@ -62,6 +68,7 @@ from tasks.deidentify.forms.numbers import (
     short_code_fits,
     short_landline_fits,
     spaced_identity_fits,
+    starred_fits,
     uneven_mobile_fits,
 )
 from tasks.deidentify.forms.person_data import name_before_age, name_before_sex
@@ -80,8 +87,8 @@ from tasks.deidentify.forms.word_names import (
     word_before_title,
 )
 
-_NO_UNIT = r"(?!\.\d|\s?(?:IU|U/|mg|ml|mL|ng|μ|copies|拷贝|个|元|/|×|%))"
-"""Refuses a measured value: HBV DNA 13812345678 IU/ml."""
+_NO_UNIT = r"(?!\.\d|\s?(?:IU|U/|mg|ml|mL|ng|μ|copies|拷贝|个|元|×|%|/\s?(?:[A-Za-zμ]{1,2}(?![A-Za-z])|\d|次|视野)))"
+"""Refuses a measured value: HBV DNA 13812345678 IU/ml, 13812345678/L. Not 13812345678/责任人."""
 _COUNTRY = r"(?:\(?\+?(?:0086|86)\)?[ -]?)?"
 _AREA = r"(?:10|2\d|[3-9]\d\d)"
 """Area code without its 0: 10 is Beijing, 755 is Shenzhen."""
@@ -105,8 +112,16 @@ TYPES = (
                     "{+86 138 1234 5678}",
                     "{138****5678}",
                     "手机{159-1783-220*}又",
+                    "瘢痕子宫/{13812345678}/责任人",
+                    "{13812345678} / 左手压伤",
                 ),
-                kept=("HBV DNA 13812345678 IU/ml", "ISBN 13812345678", "ab13812345678", "评分159-1783-220"),
+                kept=(
+                    "HBV DNA 13812345678 IU/ml",
+                    "计数13812345678 /L",
+                    "ISBN 13812345678",
+                    "ab13812345678",
+                    "评分159-1783-220",
+                ),
                 pattern=re.compile(
                     rf"(?<![\d.]){_COUNTRY}1[3-9]\d(?:([ .-]?)\d{{4}}\1\d{{3}}[\d*]|\*{{4}}\d{{4}})(?!\d){_NO_UNIT}"
                 ),
@@ -174,8 +189,9 @@ TYPES = (
                     "{0691 2160 447}，",
                     "{400-820-6671}",
                     "拨打{86 10 6234 5678}",
+                    "Tel{0755-2673 4410}，",
                 ),
-                kept=("PLT：86 28 335 4520", "脉搏 86 20 120 1500", "2015-2019年"),
+                kept=("血袋D0612 1907 3345", "PLT：86 28 335 4520", "脉搏 86 20 120 1500", "2015-2019年"),
                 pattern=re.compile(
                     rf"(?<![\d.\-])(?:\(?\+?86\)?[ -]{{0,2}}\(?0?{_AREA}[ )-]{{1,2}}\d{{3,4}}[ -]?\d{{4}}"
                     rf"|[(（]?0{_AREA}[ )）–—-]{{1,3}}(?:\d{{3,4}}[ -]?\d{{4}}|\d{{4}} \d{{3}})"
@@ -229,11 +245,28 @@ TYPES = (
                 ),
             ),
             Cues(
-                found=("让她打{2110}找工程师", "请拨{66021}问药房"),
-                kept=("打120找人", "打3针找护士", "打2110元"),
+                found=("电话核对{67550921}，", "电话通知{6755092}。", "电话回访 {67550921}\n"),
+                kept=("电话随访20231104，", "电话通知2023110例", "电话通知3次"),
+                words="电话核对 电话通知 电话联系 电话回访 电话随访 电话告知 电话咨询 电话报",
+                next_characters="：: 23456789",
+                beside=Values(re.compile(r"[：:]?\s?(?P<value>[2-9]\d{6,7})(?=[，,。；;、）)\s]|$)"), telephone_fits),
+            ),
+            Cues(
+                found=("转{6632}分机", "总台 {6712}（短号）", "值班室{6712}短号"),
+                kept=("转3分机", "2024短号", "共6632分机"),
+                words="分机 短号",
+                beside=extension_before,
+                before=r"[\d（(]",
+            ),
+            Cues(
+                found=("让她打{2110}找工程师", "请拨{66021}问药房", "不通打{6411023}。"),
+                kept=("打120找人", "打3针找护士", "打2110元", "打20231104号"),
                 words="打 拨",
                 next_characters="23456789",
-                beside=Values(re.compile(r"(?P<value>[2-9]\d{3,7})(?=[找转问叫报])")),
+                beside=Values(
+                    re.compile(r"(?P<value>[2-9]\d{6,7}(?=[，,。；;、）)\s]|$)|[2-9]\d{3,7}(?=[找转问叫报]))"),
+                    telephone_fits,
+                ),
             ),
             Number(
                 found=("改拨邻居曲老伯{6632 9981}。", "邻居：{8234 5678}）"),
@@ -315,6 +348,12 @@ TYPES = (
                 padded=True,
             ),
             Cues(
+                found=("HKID {K123456(7)}, Tel", "香港身份证号：{A123456（3）}。"),
+                kept=("HKID card", "香港身份证复印件"),
+                words="HKID 香港身份证 香港居民身份证",
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{1,2}}\d{{6}}[（(][\dA][)）])")),
+            ),
+            Cues(
                 found=("旧身份证{620102 470223 532}，", "身份证：{620102 470223532} "),
                 kept=("身份证620102 991323 532", "身份证 12 3"),
                 words="身份证 证件号",
@@ -339,13 +378,19 @@ TYPES = (
                 fits=passport_fits,
             ),
             Cues(
-                found=("护照号：{EC123456}", "护 照：{123456789}", "护照{75 4198320}）", "passport No. {19FV60274};"),
+                found=(
+                    "护照号：{EC123456}",
+                    "护 照：{123456789}",
+                    "护照{75 4198320}）",
+                    "护照{M4471 9035},",
+                    "passport No. {19FV60274};",
+                ),
                 kept=("护照已过期", "护照有效期10年", "passport expired 2019"),
                 words="护照 passport Passport PASSPORT",
                 beside=Values(
                     re.compile(
                         rf"(?:[ ](?:[Nn]o\.?|number))?{SEPARATOR}(?P<value>[A-Za-z]{{1,2}}\d{{6,9}}|\d{{2}} \d{{7}}"
-                        r"|\d{9}|(?=(?:[A-Z]*\d){4})[A-Z0-9]{8,10})(?![0-9A-Za-z])"
+                        r"|[A-Z]{1,2}\d{3,4} \d{4}|\d{9}|(?=(?:[A-Z]*\d){4})[A-Z0-9]{8,10})(?![0-9A-Za-z])"
                     )
                 ),
                 header="number",
@@ -376,6 +421,15 @@ TYPES = (
                 least=19,
                 fits=grouped_card_fits,
             ),
+            Number(
+                found=("将打入{6228*********4417},", "退{4367 42** **** 9951}，", "汇至{622700 **** 0186},"),
+                kept=("1234*********4417", "6228**4417", "评分4*4"),
+                pattern=re.compile(
+                    r"(?<![\d.\-A-Za-z*])(?:62|4\d|5[1-5]|35)\d\d ?(?:\d\d)?(?=(?: ?\*){4})[ *]{4,16}\d{4}(?![\d*])"
+                ),
+                least=12,
+                fits=masked_card_fits,
+            ),
             Number(  # a wrong check digit; nothing else is written in such groups
                 found=("转至{6217 0033 2001 8845 671}，", "退至{6225760018842203}，", "农行 {622848 0402 5617 3389}"),
                 kept=("拷贝数6228480122334455667个", "6217 0033 2001", "计数6225760018842203个"),
@@ -387,10 +441,17 @@ TYPES = (
                 fits=grouped_card_fits,
             ),
             Cues(
-                found=("卡号：{6228480122334455667}", "账号{6217 0028 7001 2345}"),
-                kept=("银行卡丢失", "账户余额1200元"),
-                words="银行卡 银行卡号 卡号 账号 帐号 账户 帐户",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d(?:[ -]?[\d*]){{11,18}})(?![\d*])")),
+                found=(
+                    "卡号：{6228480122334455667}",
+                    "账号{6217 0028 7001 2345}",
+                    "卡号{44060519750302004X}是",
+                    "扣款卡{5309 8600 4127 7753},",
+                ),
+                kept=("银行卡丢失", "账户余额1200元", "信用卡12张"),
+                words=(
+                    "银行卡 银行卡号 卡号 账号 帐号 账户 帐户 扣款卡 还款卡 收款卡 工资卡 储蓄卡 信用卡 借记卡 惠农卡"
+                ),
+                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d(?:[ -]?[\d*]){{11,18}}[Xx]?)(?![\d*])")),
                 header="number",
             ),
         ),
@@ -512,7 +573,7 @@ TYPES = (
                     "挂号加微{JST-zhongyi02}。",
                 ),
                 kept=("加微量元素Zn-12", "绿泡泡里说"),
-                words="微❤ 微心 绿泡泡 加微",
+                words="微❤ 薇❤ 微心 绿泡泡 加微 加薇",
                 beside=Values(LOGIN_IN_THE_CLAUSE),
             ),
             Cues(
@@ -521,6 +582,40 @@ TYPES = (
                 words="加V 加v 加我V 加我v 加我",
                 next_characters="：: abcdefghijklmnopqrstuvw",
                 beside=Values(LOGIN_IN_THE_CLAUSE),
+            ),
+            Cues(
+                found=("openid={oK7vT5xQ2nB8mLpD}，", "unionid：{o6_bmjrPTlm6_2sgVt7hMZOPfL2M} "),
+                kept=("openid为空", "unionid: none"),
+                words="openid OpenID openId unionid UnionID",
+                next_characters="=：: ",
+                beside=Values(
+                    re.compile(r"[=：:]? ?(?P<value>(?=[A-Za-z_\-]{0,20}\d)[A-Za-z0-9_\-]{8,40})(?![A-Za-z0-9_\-])")
+                ),
+            ),
+            Number(  # initials and a day of birth
+                found=("卡照片到{hxp19760315}客服", "微信{lm20010904}，"),
+                kept=("at20240315", "covid20200112", "hxp19761315"),
+                pattern=re.compile(r"(?<![0-9A-Za-z])[a-z]{2,4}(?:19|20)\d\d(?:0[1-9]|1[0-2])[0-3]\d(?![0-9A-Za-z])"),
+                least=8,
+                fits=born_login_fits,
+            ),
+            Cues(  # letters in lower case, and digits at the end: nobody writes anything else so
+                found=("，{yunduo_1127}）", "类风湿 {yuedj_ra62} 唐山", "微我（{guxiaowei_0921}）"),
+                kept=("hs_crp12", "age_2023", "pm_25", "ver_2024", "sf_36"),
+                words="_",
+                next_characters="abcdefghijklmnopqrstuvwxyz0123456789",
+                before="[a-z]",
+                after="[a-z]{0,12}[0-9]{2,4}(?![A-Za-z0-9_.])",
+                beside=login_around,
+            ),
+            Cues(
+                found=("换肾2018){lu-aiyi1956} FK506", "PICC能不能洗澡，{quan-sheng1975}加一下"),
+                kept=("mir-1293", "covid-2019", "il-a12", "anti-ccp2", "p-tau181"),
+                words="-",
+                next_characters="abcdefghijklmnopqrstuvwxyz",
+                before="[a-z]",
+                after="[a-z]{1,12}(?:19|20)[0-9]{2}(?![A-Za-z0-9_.])",
+                beside=login_around,
             ),
         ),
     ),
@@ -549,19 +644,36 @@ TYPES = (
                     "就诊卡{K7710 3382}，",
                     "处方号：{CF0091 2733 04}\n",
                     "病案号 {66 20 18}，",
+                    "标本号 {20240311 0056}  ",
+                    "条形码 *{1024110608831}* ",
+                    "登记号{HN-OPO-24061}。",
+                    "低保证号{DB34152200317}，",
+                    "MRN分别{1028847}和{1082847}，",
+                    "健康卡（{5001 2009 8812 0033}）",
+                    "病历号 {12345} 2019-05-06入院",
+                    "就诊人ID {7720418} ",
                 ),
-                kept=("现住院第5天", "住院号：无", "床号一二三，", "样本号一一对应", "住院号二〇二三年起改为八位"),
+                kept=(
+                    "现住院第5天",
+                    "住院号：无",
+                    "床号一二三，",
+                    "样本号一一对应",
+                    "住院号二〇二三年起改为八位",
+                ),
                 words=(
                     "住院号 门诊号 病历号 病案号 就诊卡 就诊卡号 就诊号 诊疗卡号 登记号 床号 检查号 检验号 病理号 "
                     "影像号 放射号 超声号 标本号 样本号 医保卡 医保卡号 医保号 医保编号 社保号 社保卡 社保卡号 "
                     "健康卡号 一卡通号 条码号 条形码 ID号 挂号单号 处方号 申请单号 流水号 急诊号 体检号 腕带号 "
                     "患者ID 病人ID 就诊ID 病历ID 病历编号 参合号 合作医疗号 MRN 住院ID 门诊ID 病案ID 社会保障号 "
-                    "社会保障卡号 医疗保险号 医疗证号 医保证号 新农合证号 农合证号 合疗证号"
+                    "社会保障卡号 医疗保险号 医疗证号 医保证号 新农合证号 农合证号 合疗证号 低保证 低保证号 低保号 "
+                    "健康卡 诊疗卡 就医卡 就诊人ID 受试者ID 客户ID 会员号"
                 ),
                 beside=Values(
                     re.compile(
-                        rf"{SEPARATOR}{_NUMBER_SIGN}"
-                        r"(?P<value>\d(?: \d){5,17}(?! ?\d)|\d{3,6}(?: \d{3,6}){0,4} \d{2,6}(?! ?\d|[岁年月日床天次元])"
+                        rf"{SEPARATOR}{_NUMBER_SIGN}\*?"
+                        r"(?P<value>\d(?: \d){5,17}(?! ?\d)|"
+                        r"\d{3,8}(?: \d{3,6}){0,4} \d{2,6}(?! ?\d|[-./:：岁年月日床天次元])"
+                        r"|[A-Z]{1,4}(?:-[A-Z]{1,5}){1,2}-\d{3,12}(?![\dA-Za-z])"
                         r"|\d\d(?: \d\d){2,4}(?! ?\d|[.岁年月日床天次元])"
                         r"|[A-Za-z]{1,4}(?: |-(?=\d+ \d))\d{3,8}(?: \d{2,6}){0,3}(?! ?[\dA-Za-z]|[-.岁年月日床天次元])"
                         r"|[A-Z]{1,5}\d{2,8}(?: \d{2,6}){1,3}(?! ?[\dA-Za-z]|[-.岁年月日床天次元])"
@@ -584,19 +696,42 @@ TYPES = (
                     "助产士报告：{待产2床}产妇",
                     "{B区8床} 患者",
                     "抢救室{1床}给你留好了",
+                    "当晚调到{20床}，",
+                    "患儿{3床}，",
+                    "肿瘤二病区-{09床}-",
+                    "{留观5床}，高新区",
+                    "今转康复科{康8床}，",
+                    "心电监护。{儿-22床}出院",
+                    "您科{46加床}上官",
                 ),
-                kept=("开放床位120张", "共40床", "每3床", "12床位", "32床日", "起床困难", "每室3床"),
-                words="床",
+                kept=(
+                    "由300增至320床",
+                    "1至20床",
+                    "开放床位120张",
+                    "共40床",
+                    "每3床",
+                    "12床位",
+                    "32床日",
+                    "起床困难",
+                    "每室3床",
+                ),
+                words="床 加床",
                 beside=bed_before,
                 before=r"\d",
             ),
             Cues(
-                found=("产妇 床{加5} 今日出院", "头痛伴呕吐6h|床{12}\n", "住床{30}，"),
+                found=(
+                    "产妇 床{加5} 今日出院",
+                    "贾岛（床{28}）与",
+                    "请送床{24}\n",
+                    "头痛伴呕吐6h|床{12}\n",
+                    "住床{30}，",
+                ),
                 kept=("床1张", "卧床3天", "起床12次", "床120张"),
                 words="床",
                 next_characters="0123456789加",
                 beside=Values(re.compile(r"(?P<value>加?\d{1,3})(?=[\s，,。；;|/）)]|$)")),
-                before=r"[\s|｜/，,、在住换]",
+                before=r"[\s|｜/，,、；;：:（(在住换送]",
             ),
             Cues(
                 found=(
@@ -699,18 +834,21 @@ TYPES = (
                     "就诊码{MZ44010600981277}，",
                     "电脑号：{604412087}；",
                     "条码 {220098123301} ",
+                    "条码{6102483390 17} 董",
+                    "卡主索引 {3A7F92C04E11} ",
                     "PatientID={0098812} ",
                     "MR号 {M998213} ",
                 ),
                 kept=("验证码8834", "条码打印", "流水20元", "回执单", "编号12"),
                 words=(
                     "票据代码 就诊码 挂号码 取药码 条码 条码号码 单号 流水 原流水 回执 出生证编号 录像编号 档案编号 "
-                    "个人编号 标本编号 电脑号 保单编号 血袋编号 手圈编号 MR号 CT号 PatientID AccessionNumber"
+                    "个人编号 标本编号 电脑号 保单编号 血袋编号 手圈编号 MR号 CT号 PatientID AccessionNumber 主索引"
                 ),
                 beside=Values(
                     re.compile(
                         r"[：:=]?\s?(?P<value>[A-Z]{2,3}\d{4}(?: \d{2,6}){2,4}(?! ?\d)"
-                        r"|(?=[A-Z\-]{0,7}\d{2})[A-Z0-9\-]{6,28}+)"
+                        r"|\d{8,12} \d{2,4}(?! ?\d|[-./:：岁年月日床天次元])"
+                        r"|(?=[A-Z\-]{0,7}\d{1,2})[A-Z0-9\-]{6,28}+)"
                         r"(?![a-z.×%％])",
                     )
                 ),
@@ -744,6 +882,7 @@ TYPES = (
                     "二维码序列 {3401-0087-1123-9918}。",
                     "腾讯会议{512-880-997}）",
                     "编号{BMD 0644}；",
+                    "体检编号{TJ2024050981} 单位：",
                 ),
                 kept=(
                     "编号12",
@@ -773,13 +912,16 @@ TYPES = (
                     "诊断证明书第{202403-0912}号：",
                     "介绍信（第{0316}号）",
                     "登记簿第{0713}号",
+                    "出院证明书 第{24-03391}号\n",
                     "认定书第{361127420240000863}号，",
                 ),
                 kept=("第3号楼", "公告第0318号", "卫生部令第0045号", "第12号切口", "国家标准第2019号公告"),
                 words="第",
                 next_characters="0123456789",
                 beside=Values(
-                    re.compile(r"(?P<value>(?:0\d{3,9}|\d{4,24})(?:-\d{1,8}){0,3})号(?![楼院房室线公令文法])"),
+                    re.compile(
+                        r"(?P<value>(?:0\d{3,9}|\d{4,24}|\d\d(?=-\d{4}))(?:-\d{1,8}){0,3})号(?![楼院房室线公令文法])"
+                    ),
                     paper_fits,
                 ),
             ),
@@ -814,6 +956,8 @@ TYPES = (
                     "订单{DD7719 0046 2210}，",
                     "处方单{ZY-00381-6}\n",
                     "缴费单号{20260611 7720}，",
+                    "个案编码{330106000202400031}，",
+                    "转办单 {WX2405130897} ",
                     "收条{0044719}\n",
                     "抽查病历{B3300917}（",
                     "保单号：{PICC 3301 2200 7741 09} 出险",
@@ -831,13 +975,13 @@ TYPES = (
                 words=(
                     "腕带 检体 编码 申请单 票号 票据号码 发票 资料 存根 批件 档案 工单 受理单 回单 转诊单 病理单 保单 "
                     "条码 标本 样本 Record Policy 签约号 代码 "
-                    "处方单 取血单 缴费单 缴费单号 订单 收条 病历 病案"
+                    "处方单 取血单 缴费单 缴费单号 订单 收条 病历 病案 转办单"
                 ),
                 next_characters="：: 号0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
                 beside=Values(
                     re.compile(
                         r"(?:号?[：:])?\s?(?:No\.?\s?|号\s?)?(?P<value>\d{2,8}(?: \d{4,12}){1,3}(?: \d\d)?(?! ?\d)"
-                        r"|(?:\d{12}|0\d{5,9})(?!\d)|[A-Z]{1,4} ?\d{3,8}(?: \d{2,6}){1,4}(?! ?\d)"
+                        r"|(?:\d{12}|\d{16,20}|0\d{5,9})(?!\d)|[A-Z]{1,4} ?\d{3,8}(?: \d{2,6}){1,4}(?! ?\d)"
                         r"|(?=[A-Z\-]{0,9}\d)(?=(?:[A-Z\-]*\d){4})[A-Z0-9]{1,20}+(?:-[A-Z0-9]{1,14}+){1,3}+|[A-Z]{1,4}\d{6,14})"
                         rf"(?![~～至到例个次年月日元天份床岁.a-z]|\s?[×%％]){NO_MEASURE}"
                     ),
@@ -851,9 +995,14 @@ TYPES = (
                     "探视码{ICU7K2},每日",
                     "运单{YT8817 4420 0196 3}显示",
                     "取件码：{8-2-3307}。",
+                    "取片码 {7KQ2-90LM} ",
+                    "二维码{WSI-7730-24-0919}，",
                 ),
                 kept=("券码不清", "运单3份", "探视码无", "取件码12", "券码2024年"),
-                words="献血码 券码 探视码 取件码 提货码 核销码 运单 乘车码 陪护码 住院码 病案码",
+                words=(
+                    "献血码 券码 探视码 取件码 提货码 核销码 运单 乘车码 陪护码 住院码 病案码 取片码 取报告码 "
+                    "取单码 预约码 二维码 转诊码"
+                ),
                 beside=Values(
                     re.compile(
                         r"(?:是|为)?[=：:]?\s?"
@@ -890,13 +1039,82 @@ TYPES = (
             ),
             Number(
                 found=("带片子 {CT 0044718}", "袋子上写的{DR1187023}。", "{MR0091827}平扫"),
-                kept=("CT 20230918平扫", "CT 120kV", "DR 3张", "CT 0044718 IU/ml"),
+                kept=("SNOMED CT 38341003", "CT 20230918平扫", "CT 120kV", "DR 3张", "CT 0044718 IU/ml"),
                 pattern=re.compile(
-                    rf"(?<![0-9A-Za-z.\-])(?:CT|MRI?|DR|CR|DSA|PETCT) ?\d{{7,9}}(?![\dA-Za-z.]){_NO_UNIT}"
+                    rf"(?<![0-9A-Za-z.\-])(?<!SNOMED )(?:CT|MRI?|DR|CR|DSA|PETCT) ?\d{{7,9}}(?![\dA-Za-z.]){_NO_UNIT}"
                 ),
                 least=6,
                 fits=image_fits,
                 after_cues=True,
+            ),
+            Cues(
+                found=("处方笺 {No2406180772} 俞", "原始票（{No 5520078}）", "{№0039418276}，"),
+                kept=("No 12", "Nobody", "No 2024年", "NO 5520078 ppb", "No-touch"),
+                words="No NO №",
+                next_characters="0123456789 ：:.",
+                beside=Values(
+                    re.compile(
+                        rf"[.：:]{{0,2}} ?(?P<value>\d{{6,14}})(?![\d.\-~～至到例个次年月日元]){NO_MEASURE}(?! ?pp[bm])"
+                    ),
+                    from_cue=True,
+                ),
+            ),
+            Cues(
+                found=(
+                    "暂以“{无名氏20240411}”建档",
+                    "腕上写{无名女03}，",
+                    "暂编{无名-07}。",
+                    "（临时号{无名氏20241102A}）",
+                ),
+                kept=("无名氏1名", "无名指2cm", "无名氏12例", "无名肿毒3天"),
+                words="无名氏 无名男 无名女 无名-",
+                next_characters="-0123456789",
+                beside=Values(
+                    re.compile(r"(?P<value>-?\d{2,12}[A-Z]?(?:-\d{1,3})?)(?![\dA-Za-z例人名岁个位])"), from_cue=True
+                ),
+            ),
+            Cues(
+                found=("就诊序号{17}，", "候诊号：{A07} ", "叫号{S32}，", "排队号 {061}。"),
+                kept=("就诊序号不清", "序号17", "叫号30人", "排队号3分钟"),
+                words="就诊序号 候诊序号 候诊号 排队号 取号 叫号 预约序号",
+                next_characters="：: 0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+                beside=Values(re.compile(r"[：:]?\s?(?P<value>[A-Z]?\d{1,4})(?=[，,。；;、）)\s]|$)")),
+            ),
+            Cues(
+                found=(
+                    "check bed {14}, Mr.",
+                    "bed {B12}, read by",
+                    "[BED {11}] 訾美",
+                    "&bed={12A}&phone",
+                    "胸片 [BED-{09}] ",
+                ),
+                kept=("bed rest", "bed 2 weeks", "bed 14.5", "beds 12,"),
+                words="bed Bed BED",
+                next_characters=" #=-",
+                beside=Values(
+                    re.compile(r"[ \-#=]{1,2}(?P<value>[A-Z]?\d{1,3}[A-Z]?)(?=[&,，。;；)）\]]|$|\s(?![a-z]))")
+                ),
+            ),
+            Number(  # ISBT 128: the number of a donation, with the year in the middle
+                found=("献血码[={G1532 24 001277}]", "{W0331 24 118827}冰冻解冻中"),
+                kept=("G1532 24 001277 IU", "G153 24 001277"),
+                pattern=re.compile(rf"(?<![0-9A-Za-z])[A-NP-Z]\d{{4}} \d\d \d{{6}}(?!\d){_NO_UNIT}"),
+                least=12,
+                fits=image_fits,
+            ),
+            Number(  # S10 of the Universal Postal Union
+                found=("EMS {EA 447 210 935 CN} 内含", "{RR447210935CN}寄出"),
+                kept=("EA 447 210 935", "A 447 210 935 CN"),
+                pattern=re.compile(r"(?<![0-9A-Za-z])[A-Z]{2} ?\d{3} ?\d{3} ?\d{3} ?CN(?![A-Za-z])"),
+                least=9,
+                fits=image_fits,
+            ),
+            Number(  # as the type of bar codes of samples, Code 39, is printed
+                found=("*{690013377205}* 申屠静", "条码*{10241106}*\n"),
+                kept=("3*690013377205*2", "*1024*"),
+                pattern=re.compile(r"(?<=\*)\d{8,14}(?=\*(?![\d*]))"),
+                least=8,
+                fits=starred_fits,
             ),
             Cues(
                 found=("受试者〔姓名〕（{S-0119}），", "〔姓名〕（{ZY77103}）"),
@@ -920,7 +1138,15 @@ TYPES = (
                 ),
             ),
             Number(
-                found=("{ZL26-08813}", "秋实 {ZY018837-2} 2026-02-01", "{BX26-0907}。", "借出{S26-09933}HE片"),
+                found=(
+                    "{ZL26-08813}",
+                    "秋实 {ZY018837-2} 2026-02-01",
+                    "{BX26-0907}。",
+                    "借出{S26-09933}HE片",
+                    "电话:{P24-03917}(胃窦)",
+                    "术中冰冻报({F240905-03})右侧",
+                    "右手/{BC-5521038}左手",
+                ),
                 kept=(
                     "H26-12",
                     "C18-60001A",
@@ -931,8 +1157,10 @@ TYPES = (
                     "ABC123-2019",
                 ),
                 pattern=re.compile(
-                    r"(?<![0-9A-Za-z.\-/_:=])(?!CYP|HLA|GB|YY|WS|ISO|IEC|NCT|CTR|CD|IL|KT|COVID)(?:[A-Z]{2,4}\d{2,8}-\d{1,8}(?![0-9A-Za-z.\-~～])"
-                    r"|[A-Z][12]\d-\d{4,6}(?![0-9.\-~～A-GI-Z]))"
+                    r"(?<![0-9A-Za-z.\-_=])(?<![0-9A-Za-z][/:])(?!CYP|HLA|GB|YY|WS|ISO|IEC|NCT|CTR|CD|IL|KT|COVID)(?:[A-Z]{2,4}\d{2,8}-\d{1,8}(?![0-9A-Za-z.\-~～])"
+                    r"|[A-Z]2\d(?:0[1-9]|1[0-2])[0-3]\d-\d{2,4}(?![0-9A-Za-z.\-~～])"
+                    r"|[A-Z][12]\d-\d{4,6}(?![0-9.\-~～A-GI-Z])"
+                    r"|[A-Z]{2}-\d{7,8}(?![0-9A-Za-z.\-~～]))"
                 ),
                 least=3,
                 fits=short_code_fits,
@@ -992,6 +1220,38 @@ TYPES = (
                 ),
                 header="number",
                 padded=True,
+            ),
+            Cues(
+                found=("患者（ID {7730021}，", "随访ID {FU-118} >", "住院病人编码ID {26070419}\n"),
+                kept=("基因ID 7730021", "（ID 12）", "位点ID rs7730021", "项目ID 20231104"),
+                words="ID",
+                next_characters=" ",
+                before=rf"[{_HAN}（(]",
+                beside=Values(
+                    re.compile(r" (?P<value>(?:[A-Z]{1,4}-\d{3,8}|[A-Z]{0,3}\d{6,14}))(?![A-Za-z0-9.~～\-]|[年月日])"),
+                    id_of_somebody,
+                ),
+            ),
+            Cues(
+                found=(
+                    "血透早班 {6}号机 翟",
+                    "{A12}机位内瘘",
+                    "换到{11}号机才",
+                    "换{3}号箱\n",
+                    "{2}号暖箱",
+                ),
+                kept=("手术机器人3号机械臂", "共6号机", "1.3号箱", "3箱牛奶", "12机位数", "第3号机"),
+                words="号机 机位 号箱 号暖箱 号保温箱 号光疗箱",
+                beside=place_before,
+                before=r"[0-9]",
+            ),
+            Cues(
+                found=("，加床{J1}喻成龙", "普通床{14},ANC", "床位暂定{52}\n", "机位{B-17}，", "加床{+3}:满"),
+                kept=("加床3张", "机位12个", "普通床14张", "加床2天", "机位B级"),
+                words="加床 普通床 床位暂定 暂定床位 机位",
+                beside=Values(
+                    re.compile(r"[：:]?\s?(?P<value>(?:[A-Z]-?|[+＋])?\d{1,3})(?![\d.张个台次天名例%％\-~～])")
+                ),
             ),
             Cues(
                 found=("ID:{0012345}，", "ID：{P0098213}"),

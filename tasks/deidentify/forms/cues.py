@@ -28,18 +28,18 @@ from tasks.deidentify.forms.numbers import is_date
 from tasks.deidentify.forms.role_fields import role_field_end
 from tasks.deidentify.forms.word_names import label_name_end, person_end, role_word_end
 
-SEPARATOR = r"[\s(（|｜丨_]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:还?是|为|加)?+[：:]?+\s?+"
+SEPARATOR = r"[\s(（|｜丨_]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:分别)?+(?:还?是|为|加)?+[：:]?+\s?+"
 """Pattern of what may separate a cue from its value: "号码：", " （号 是：", "为", or nothing."""
 
-# matches: "年", "/ml", " mg", "%"
-# not: "，"
-_MEASURE = r"\s?(?:年|单位|元|/\s?[A-Za-zμ]|I?U(?![A-Za-z0-9])|[mμ]?g(?![A-Za-z])|m[lL]|[×%％])"
+# matches: "年", "/ml", " mg", "%", "单位"
+# not: "，", " 单位："
+_MEASURE = r"\s?(?:年|单位(?![：:])|元|/\s?[A-Za-zμ]|I?U(?![A-Za-z0-9])|[mμ]?g(?![A-Za-z])|m[lL]|[×%％])"
 NO_MEASURE = rf"(?!{_MEASURE})"
 """Refuses a value with a unit: 123456，120000单位青霉素 is one number and a dose."""
 
-# matches: "、201435398", "/ZY0045"
+# matches: "、201435398", "/ZY0045", "至FS-0713-22"
 # not: "、120000单位", "、12"
-_MORE = re.compile(rf"\s?[、,，/／;；和及]\s?(?P<value>[A-Za-z0-9\-]{{5,24}}+){NO_MEASURE}")
+_MORE = re.compile(rf"\s?[、,，/／;；和及至]\s?(?P<value>[A-Za-z0-9\-]{{5,24}}+){NO_MEASURE}")
 """One more value behind the first. It counts where it has as many digits at the same places."""
 
 # matches: "2019-05-06", "2019 5 6"
@@ -195,12 +195,15 @@ def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span
     return [match.span()] if match and before not in tuple("零〇一二三四五六七八九幺") else []
 
 
-# matches: "血液科12", "，加3", "EICU 4", "重症2", "监6", "患者19-1", "9、10", "待产2", "B区8", "抢救室1"
-# not: "开放120", "每3", "室3"
+# matches: "血液科12", "，加3", "留观5", "，康8", "儿-22", "调到20", "病区-09", "EICU 4", "重症2", "监6", "患者19-1"
+# matches: "9、10", "待产2", "B区8", "抢救室1"
+# not: "开放120", "每3", "室3", "1至20", "增至320"
 _BED_NUMBER = re.compile(
-    r"(?:(?<![\d.\-A-Za-z共设放有每约室备增缺×/~～至到])|(?<=[^\d][/])|(?<=[救护察观醒产]室))"
+    r"(?:(?<![\d.\-A-Za-z共设放有每约室备增缺×/~～至到])|(?<=[^\d增扩加大][至到])"
+    r"|(?<=[\u4e00-\u9fff]-)|(?<=[^\d][/])|(?<=[救护察观醒产]室))"
     r"(?P<value>(?:\d{1,3}[、,，和及]){0,6}"
-    r"(?:加|抢|重症|监护|监|急|特|待产|虚拟|预留|[东西南北]区|[+＋]|(?<![A-Za-z])[A-Z]{1,5}(?:区|[ \-])?)?"
+    r"(?:加|急诊抢|抢|重症|监护|监|急|特|待产|虚拟|预留|留观|(?:(?<![\u4e00-\u9fff])|(?<=科))(?:产|康|隔)-?"
+    r"|[儿内外妇骨眼隔]-|[东西南北]区|[+＋]|(?<![A-Za-z])[A-Z]{1,5}(?:区|[ \-])?)?"
     r"(?:\d{1,3}|0\d{3})(?:-\d{1,3})?)$"
 )
 # matches: "位数", "日", "/护士", "左右"
@@ -294,6 +297,48 @@ def subject_before(text: str, start: int, end: int, free_from: int) -> list[Span
 # matches: "（8021", "电话6602", "拨打：6602"
 # not: "由300", "WBC12000"
 _EXCHANGE = re.compile(r"(?:[（(：:]|电话|拨打?|内线|分机|热线|总机|座机)\s?(?P<number>[2-9]\d{3,7}) ?$")
+# matches: "转6632", "室6712（", "主任 6712 ("
+# not: "共6632", "2024", "转3"
+_EXTENSION_BEFORE = re.compile(r"(?:转|内线|电话|[室台科任长士生师]) ?(?P<number>[2-9]\d{3,4}) ?[（(]?$")
+
+
+def extension_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A telephone within a house before 分机 or 短号: 转6632分机, 武副主任 6712（短号）."""
+    left = max(free_from, start - 12)
+    before = _EXTENSION_BEFORE.search(text[left:start])
+    return [(left + before.start("number"), left + before.end("number"))] if before else []
+
+
+# matches: "yunduo", "lu", "guxiaowei"
+# not: "A", "B2", "covid", "mir"
+_LOGIN_BEFORE = re.compile(
+    r"(?<![A-Za-z0-9_\-.@/])(?!(?:"
+    r"age|anti|arm|atp|batch|beta|case|chr|class|covid|day|exon|fig|figure|file|gene|grade|group|hsa|"
+    r"image|img|interleukin|item|level|line|lnc|lncrna|mir|mirna|model|month|ncov|node|omega|page|"
+    r"part|patient|phase|pre|post|sample|score|sect|section|seq|serum|stage|step|table|test|train|"
+    r"type|update|ver|version|visit|week|year"
+    r")$)[a-z]{2,16}$"
+)
+# matches: "1127", "aiyi1956", "ra62"
+# not: "ra", "1127.5"
+_LOGIN_BEHIND = re.compile(r"[a-z]{0,12}(?P<digits>[0-9]{2,4})(?![A-Za-z0-9_.%])")
+
+
+def login_around(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A login around _ or -, by its form alone: guxiaowei_0921, lu-aiyi1956.
+
+    Behind the mark come four digits, or two with letters before them where more than two stand before the mark: else
+    hs_crp12 would be a login. What may follow - is the cue's part: letters and a year.
+    """
+    before = _LOGIN_BEFORE.search(text, max(free_from, start - 17), start)
+    behind = _LOGIN_BEHIND.match(text, end)
+    if before is None or behind is None:
+        return []
+    digits = behind["digits"]
+    is_login = len(digits) == 4 or (len(before[0]) > 2 and behind.start("digits") > end) or len(before[0]) > 5
+    return [(before.start(), behind.end())] if is_login else []
+
+
 # matches: "3）", "8。"
 # not: "3片"
 _EXTENSION = re.compile(r" ?\d{1,4}(?=[，,。；;、）)\s]|$)")
@@ -329,6 +374,33 @@ def long_enough(text: str, start: int, end: int, match: re.Match[str]) -> bool:
 def plain_id_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     """Refuse IDs of something else: 基因ID, Entrez ID."""
     return not _OTHER_ID.search(text, max(0, start - 3), start)
+
+
+# matches: "基因", "转录本"
+# not: "随访", "（"
+_ID_OF_A_THING = re.compile(r"(?:基因|蛋白|探针|序列|转录本|通路|化合物|位点|文献|药物|项目|设备|产品|变异)$")
+
+
+def id_of_somebody(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse IDs of genes and other things: 基因ID 7730021."""
+    return not _ID_OF_A_THING.search(text, max(0, start - 3), start)
+
+
+# matches: "6", "A12", "，11", "B3"
+# not: "第3", "共6", "CT1", "1.3"
+_PLACE_BEFORE = re.compile(r"(?<![\d.\-A-Za-z第共有各每约/~～至×])(?P<value>[A-Z]?\d{1,2})$")
+# matches: "机械", "机器人", "机房"
+# not: "机，", "机位", "箱"
+_NO_PLACE = re.compile(r"号?机(?:[械器房动型构制舱头做扫]|位?数)")
+
+
+def place_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The machine or incubator of a patient before its word: 6号机, A12机位, 3号箱. Not 3号机械臂."""
+    left = max(free_from, start - 5)
+    before = _PLACE_BEFORE.search(text[left:start])
+    if before is None or _NO_PLACE.match(text, start):
+        return []
+    return [(left + before.start("value"), start)]
 
 
 def names_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:

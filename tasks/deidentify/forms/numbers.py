@@ -21,6 +21,9 @@ _CHECK_DIGITS = "10X98765432"
 _EARLIEST_YEAR = 1890
 """Year before which no living person, and no person in a record, was born."""
 
+_LATEST_YEAR = 2100
+"""Year behind which eight digits are a number, such as the telephone 67550921."""
+
 # matches: "货号：", "条码"
 # not: "手机："
 _CODE_CUE = re.compile(r"(?:批号|货号|编号|登录号|条码号?|ISBN|ISSN)[：: ]?$")
@@ -67,13 +70,14 @@ def check_digit_of(digits: str) -> str:
 
 
 def is_date(digits: str) -> bool:
-    """Return True for eight digits that are a date such as 20190506, from 1890 on."""
+    """Return True for eight digits that are a date such as 20190506, of the years 1890 to 2100."""
     if len(digits) != 8:
         return False
     try:
-        return datetime.date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).year >= _EARLIEST_YEAR
+        year = datetime.date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).year
     except ValueError:
         return False
+    return _EARLIEST_YEAR <= year <= _LATEST_YEAR
 
 
 def is_card_number(digits: str) -> bool:
@@ -107,6 +111,9 @@ def foreign_telephone_fits(text: str, start: int, number: str) -> bool:
 
 def landline_fits(text: str, start: int, number: str) -> bool:
     """Refuse values behind a bare 86, which may be a pulse: 86 28 335 4520 is a telephone only behind a cue."""
+    before = text[max(0, start - 8) : start]
+    if _LETTER_BEFORE.search(before) and not _CONTACT_BEFORE.search(before):
+        return False  # of a bag of blood or a policy: D0612 1907 3345 11
     bare = number.startswith("86") and not _HYPHENATED_86.match(number)
     return not bare or bool(_TELEPHONE_CUE.search(text, max(0, start - 12), start))
 
@@ -136,14 +143,35 @@ def old_identity_fits(text: str, start: int, end: int, match: re.Match[str]) -> 
     return is_identity_number(match["value"].replace(" ", ""))
 
 
-# matches: "退至", "到账卡", "刷卡 "
+# matches: "退至", "到账卡", "刷卡 ", "打款至"
 # not: "，", "为"
-_PAID_BEFORE = re.compile(r"(?:[退转付汇打存][至到入给]|[卡行款]|账户?)[：: ]?$")
+_PAID_BEFORE = re.compile(r"(?:[退转付汇打存]款?[至到入给]|[卡行款]|账户?)[：: ]?$")
 
 
 def grouped_card_fits(text: str, start: int, number: str) -> bool:
     """Require groups of a bank card, or a word of payment before; the check digit may be mistyped."""
     return " " in number or bool(_PAID_BEFORE.search(text[max(0, start - 4) : start]))
+
+
+# matches: "at", "to", "ver", "mm"
+# not: "hxp", "lm"
+_BEFORE_A_DATE = re.compile(r"(?:mm|cm|at|on|to|by|in|of|from|ver|date|day|img|data|v|ct|mr|us|dr|ecg)$")
+
+
+def born_login_fits(text: str, start: int, number: str) -> bool:
+    """Refuse words before a date: at20240315, ct20240315."""
+    return not _BEFORE_A_DATE.match(number.rstrip("0123456789"))
+
+
+def masked_card_fits(text: str, start: int, number: str) -> bool:
+    """Require the places of a bank card: 6228*********4417."""
+    return 14 <= sum(character.isdigit() or character == "*" for character in number) <= 19
+
+
+def starred_fits(text: str, start: int, number: str) -> bool:
+    """Refuse products: *690013377205* is a bar code, 3*12345678*2 is none."""
+    before = text[max(0, start - 2) : start - 1]
+    return not (before.isascii() and before.isalnum())
 
 
 def short_landline_fits(text: str, start: int, number: str) -> bool:
@@ -165,14 +193,15 @@ def short_code_fits(text: str, start: int, number: str) -> bool:
     is_public = _ENDS_IN_A_YEAR.search(number) or _LICENSED_BEFORE.search(text[max(0, start - 2) : start])
     if len(digits) < 6 or is_public:
         return False
-    return not is_of_a_thing(text, start, number.replace("ZL", "ZY"))
+    return not is_of_a_thing(text, start, number.replace("ZL", "ZY"), is_code=True)
 
 
-# matches: "HBV-DNA ", "国药准字", "批号：", "约"
+# matches: "SNOMED CT ", "HBV-DNA ", "国药准字", "批号：", "约"
 # not: "号", "："
 _NO_PERSON_BEFORE = re.compile(
     r"(?:DNA|RNA|载量|拷贝数?|计数|定量|滴度|准字[A-Z]?|批号|批件号?|批次|文号|PMID|ISBN|ISSN|[Dd][Oo][Ii]|GenBank|登录号|登记号|注册号?"
-    r"|货号|型号|规格|基因|(?:GB|YY|WS|DB|ISO|IEC|JJG)(?:/[TZ])?|序列|[Rr]eads|比对|本位码|注准|注进|注许|DI|组合码|项目码|收费码|编码|物价[\d、,，]{0,40}|标准|专利号?|方案号?|代码|军字第|CAS|[元￥¥$约达至~～±+(（第*/])[：:]?\s?$"
+    r"|货号|型号|规格|基因|(?:GB|YY|WS|DB|ISO|IEC|JJG)(?:/[TZ])?|序列|[Rr]eads|比对|本位码|注准|注进|注许|DI|组合码|项目码|收费码|编码|物价[\d、,，]{0,40}|标准|专利号?|方案号?|代码|军字第|CAS"
+    r"|SNOMED(?:[ -]CT)?|LOINC|[元￥¥$约达至~～±+(（第*/])[：:]?\s?$"
 )
 # matches: " IU/ml", "拷贝", "元"
 # not: "，"
@@ -202,12 +231,18 @@ def image_fits(text: str, start: int, number: str) -> bool:
     return not is_date(re.sub("[^0-9]", "", number)) and not _UNIT_BEHIND.match(text, start + len(number))
 
 
-def is_of_a_thing(text: str, start: int, number: str) -> bool:
-    """Return True for a measured value, the licence or batch of a drug, and what is published."""
+def is_of_a_thing(text: str, start: int, number: str, is_code: bool = False) -> bool:
+    """Return True for a measured value, the licence or batch of a drug, and what is published.
+
+    Around a value a bracket or a slash tells that it is one: 12345678(↑). Around a code with letters it tells nothing:
+    冰冻报告（F240905-03）, P24-03917(胃窦).
+    """
+    behind = _UNIT_BEHIND.match(text, start + len(number))
+    before = text[max(0, start - 48) : start]
     return bool(
         _PUBLISHED.match(number)
-        or _UNIT_BEHIND.match(text, start + len(number))
-        or _NO_PERSON_BEFORE.search(text[max(0, start - 48) : start])
+        or (behind and not (is_code and behind[0][-1] in "(（"))
+        or _NO_PERSON_BEFORE.search(before.rstrip("(（/") if is_code else before)
     )
 
 

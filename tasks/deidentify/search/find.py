@@ -2,9 +2,9 @@
 
 A text is searched five times: for addresses on the internet, for runs of digits, for cues (住院号, 微信, 患者, 医生 …)
 with what is written beside them, for words around digits (dates, ages), then for names between marks and of
-speakers. A trained
-recogniser may find more in what is left. Names found are searched for in the rest of the text. What each kind looks
-like is in `tasks/deidentify/kinds.py`; a `Finder` looks for some kinds.
+speakers. A trained recogniser may find more in what is left. Numbers that stand beside names count as well, and names
+found are searched for in the rest of the text. What each kind looks like is in `tasks/deidentify/kinds.py`; a
+`Finder` looks for some kinds.
 
 Time grows with the characters: every pattern has bounded or possessive repeats, and each cue looks at a bounded
 stretch around it.
@@ -37,6 +37,7 @@ from tasks.deidentify.search.chat_speakers import chat_speakers, may_hold_speake
 from tasks.deidentify.search.header_rows import DELIMITERS, OTHER_HEADERS, Below, headers_of, line_around, rows_below
 from tasks.deidentify.search.lone_names import lone_names, may_hold_lone_names
 from tasks.deidentify.search.names_again import PART, names_again
+from tasks.deidentify.search.numbers_beside_names import numbers_beside
 from tasks.deidentify.search.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.text.phrase_glance import PhraseGlance
 
@@ -57,7 +58,7 @@ _RUN = re.compile(r"[0-9(+][0-9 .\-–—－()（）*xX]{5,}+")
 # not: "2019-05-06", "12 30"
 _LIKELY = re.compile(
     r"\d{7}|\d{3}[ .)）–—-]{1,3}\d{3}|\*{4}|(?<!\d)\d\d-\d{4}|\d{5}-\d|(?<!\d)1[3-9]\d\d+ \d\d"
-    r"|1[ -][3-9](?:[ -]\d){9}"
+    r"|1[ -][3-9](?:[ -]\d){9}|\d{4} \d\d \d{6}"
 )
 """Content that makes a run of digits worth trying the patterns: most runs are dates and times."""
 
@@ -178,6 +179,10 @@ class Finder:
         if self._recognise is not None:
             found = _joined(found, [one for one in self._recognise(clear) if one.type in self._kinds])
             plain = _cover(plain, found)
+        beside = numbers_beside(plain, [(one.start, one.end) for one in found if one.type == "name"], self._kinds)
+        if beside:
+            found = sorted([*found, *beside])
+            plain = _cover(plain, beside)
         # 张仲景方 is no name to look for again where 张仲景 is allowed
         found = self.without_allowed(text, found)
         again = self.without_allowed(text, names_again(plain, {*names, *names_of(text, found)}, frozenset(certain)))
