@@ -143,6 +143,13 @@ _ABBREVIATION = re.compile(r"(?!NG\b|LV\b)[B-DF-HJ-NP-TV-XZ]{2,6}\b|.*\b(?:ECG|[
 # matches: "证 ", "出 "
 # not: "："
 _SPACED_BEFORE = re.compile("[\u4e00-\u9fff] $")
+# matches: "东门", "北门口", "中药房门口", "急诊楼后面", "河沟里", "竹匾里", "华南地区", "山区", "门诊楼四楼B区"
+# not: "幸福里", "和平里", "城北", "东门街", "苏州地区", "玉泉路中药房门口", "杨柳青"
+_ANYWHERE = re.compile(
+    "[东南西北正后侧]门口?$|[^市区县镇村路街道巷]{0,4}[房室科厅楼](?:门口|后面|前面|旁边|楼下)$"
+    "|[^0-9]{0,3}[沟盆店钵匾井院屋袋箱缸碗山田家楼河水]里$|[华]?[东南西北中]?[山牧林草原农]?(?:地区|区)$|高原地区$|门诊楼[^0-9路]{0,4}区$"
+)
+"""Gates, corners of a hospital, what things lie in, and regions: no address without its town or street."""
 # matches: "六楼示教室", "3楼护士站"
 # not: "六楼", "玉泉路3楼护士站"
 _ROOM_OF_A_HOUSE = re.compile(
@@ -206,7 +213,9 @@ def stays(text: str, start: int, end: int, kind: str) -> bool:
         return True
     if kind == "name":
         return _name_stays(text, start, end, written)
-    if _BANK.match(written) or _SHIP.search(written) or _ROOM_OF_A_HOUSE.match(written):
+    if _BANK.match(written) or _SHIP.search(written):
+        return True
+    if _ROOM_OF_A_HOUSE.match(written) or _ANYWHERE.match(written):
         return True
     return is_nobody(written) or written in _WIDE
 

@@ -117,6 +117,43 @@ def test_rooms_of_a_house_and_countries_are_no_addresses() -> None:
     assert not stays(*span_of("住{玉泉路六楼}，"), "address")
 
 
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "在{东门}等",
+        "车停{北门口}，",
+        "我在{中药房门口}，",
+        "绕到{急诊楼后面}抽烟",
+        "摔在{河沟里}，",
+        "{华南地区}多见",
+        "进{山区}采药",
+        "预约{门诊楼四楼B区}",
+    ],
+)
+def test_gates_corners_and_regions_are_no_addresses(marked: str) -> None:
+    assert stays(*span_of(marked), "address")
+
+
+@pytest.mark.parametrize(
+    "marked", ["住{幸福里}，", "家住{玉泉路中药房门口}，", "{苏州地区}人", "住{东门街}，", "到{杨柳青}"]
+)
+def test_places_with_a_name_are_addresses(marked: str) -> None:
+    assert not stays(*span_of(marked), "address")
+
+
+@pytest.mark.parametrize(
+    "marked",
+    ["{S-100}弥漫+", "部位{T-04000}，", "{铱-192}源强", "可接受{GLI-2012}。", "{MDA-MB-231}穿膜", "亮蓝{G-250}显色"],
+)
+def test_stains_isotopes_and_cells_stay(marked: str) -> None:
+    assert stays(*span_of(marked), "record")
+
+
+@pytest.mark.parametrize("marked", ["受试者{S-0119}，", "{SH-2024091}号袋", "{ZYMR-20240}，"])
+def test_codes_of_papers_are_no_stains(marked: str) -> None:
+    assert not stays(*span_of(marked), "record")
+
+
 def test_a_count_in_a_table_is_no_number_of_a_paper() -> None:
     assert stays(*span_of("I\t{112}\t未达到"), "record")
     assert not stays(*span_of("王芳\t{112}-7\t女"), "record")
