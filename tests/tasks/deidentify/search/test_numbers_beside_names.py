@@ -42,6 +42,7 @@ def test_what_stands_before_a_name_is_a_bed_or_a_subject(marked: str, numbers: l
         "共120{name:王芳}",
         "行CT120{name:王芳}",
         "4 {name:王芳}",
+        "3:AB1234{name:王芳}",
         "4、{name:王芳}",
         "0{name:王芳}",
         "{name:王芳}（2019）报道",
