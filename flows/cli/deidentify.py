@@ -106,16 +106,16 @@ def _warn_of_sealed(left: int) -> None:
 def _plan(profile: str, rules: Path | None, on: list[str], off: list[str], operators: list[str], encoder: bool) -> Plan:
     from tasks.deidentify.forms.identifier import PROFILES
     from tasks.deidentify.operators import OPERATORS
-    from tasks.deidentify.plan import make_plan
+    from tasks.deidentify.plan import Given, make_plan
     from tasks.deidentify.user_rules import read_rules
 
     if profile not in PROFILES:
         raise UserError(f"--profile {profile}: there are {', '.join(PROFILES)}.")
     chosen: dict[str, Any] = {}
-    for given in operators:
-        kind, equals, name = given.rpartition("=")
+    for option in operators:
+        kind, equals, name = option.rpartition("=")
         if name not in OPERATORS:
-            raise UserError(f"--operator {given}: there is no operator {name!r}; there are {', '.join(OPERATORS)}.")
+            raise UserError(f"--operator {option}: there is no operator {name!r}; there are {', '.join(OPERATORS)}.")
         chosen[kind if equals else ""] = name
     return make_plan(
         profile,
@@ -124,6 +124,7 @@ def _plan(profile: str, rules: Path | None, on: list[str], off: list[str], opera
         chosen,
         read_rules(rules) if rules else None,
         encoder=encoder,
+        given=Given(kinds="--on or --off", operator="--operator", one_operator="--operator {}"),
     )
 
 

@@ -24,15 +24,22 @@ ALWAYS_SEARCHED = frozenset(each.name for each in TYPES)
 """Kinds that are looked for even where they are switched off, so that none is mistaken for another: then it stays."""
 
 
-def kinds_of(profile: Profile, switches: Mapping[str, bool] | None = None) -> frozenset[str]:
+def kinds_of(
+    profile: Profile, switches: Mapping[str, bool] | None = None, where: str = "deidentify.kinds"
+) -> frozenset[str]:
     """Return the names of the kinds that a profile treats, with single kinds switched on or off.
+
+    Args:
+        profile: the kinds to begin with.
+        switches: kinds that are on or off whatever the profile says.
+        where: the setting or option that gave them, for errors.
 
     Raises:
         UserError: a switch for a kind that does not exist.
     """
     switches = switches or {}
     for name in switches:
-        check_kind(name, "deidentify.kinds")
+        check_kind(name, where)
     treated = {name for name, each in KINDS.items() if profile in each.about.profiles}
     return frozenset(name for name in KINDS if switches.get(name, name in treated))
 

@@ -57,6 +57,16 @@ class Plan:
         )
 
 
+@dataclass(frozen=True)
+class Given:
+    """Names under which a user gave settings, for errors: parameters of a flow, or options of a command."""
+
+    kinds: str = "deidentify.kinds"
+    operator: str = "deidentify.operator"
+    one_operator: str = "deidentify.operators.{}"
+    """Name of the operator of one kind, with the kind in braces."""
+
+
 MINIMAL_PLAN = Plan()
 """Placeholders for the kinds of the profile minimal: the default."""
 
@@ -69,6 +79,7 @@ def make_plan(
     rules: UserRules | None = None,
     recogniser: bool = True,
     encoder: bool = False,
+    given: Given | None = None,
 ) -> Plan:
     """Return the plan of a user's settings.
 
@@ -80,11 +91,13 @@ def make_plan(
         rules: the user's own rules; their own kinds are always on.
         recogniser: look for more by the trained recogniser too.
         encoder: let a small encoder read again what the recogniser is not sure of.
+        given: what the user calls the settings; None for parameters of a flow.
 
     Raises:
         UserError: an unknown kind or operator, an operator that does not fit its kind, a key that is missing, or an
             encoder without the recogniser.
     """
+    given = given or Given()
     if encoder and not recogniser:
         raise UserError(
             "deidentify.encoder reads again what the recogniser is not sure of; "
@@ -95,16 +108,18 @@ def make_plan(
     own = rules.own_kinds if rules else frozenset()
     table = {name: is_on for name, is_on in (kinds or {}).items() if name not in own}
     off = {name for name, is_on in (kinds or {}).items() if name in own and not is_on}
-    treated = kinds_of(profile, table) | (own - off)
+    treated = kinds_of(profile, table, given.kinds) | (own - off)
     chosen = dict.fromkeys(treated, operator)
     for name, one in (operators or {}).items():
         if name not in own:
-            check_kind(name, "deidentify.operators")
+            check_kind(name, given.one_operator.format(name))
         if one in OF_DATES and name not in DATE_KINDS:
-            raise UserError(f"deidentify.operators.{name}: {one} is for {' and '.join(sorted(DATE_KINDS))} only.")
+            where = given.one_operator.format(name)
+            raise UserError(f"{where}: {one} is for {' and '.join(sorted(DATE_KINDS))} only.")
         chosen[name] = one
     if operator in OF_DATES:
-        raise UserError(f"deidentify.operator: {operator} is for dates; set deidentify.operators.date instead.")
+        instead = f"{given.one_operator.format('date')}={operator}"
+        raise UserError(f"{given.operator}: {operator} is for dates; set {instead} instead.")
     kept = {name for name, one in chosen.items() if one == "keep"}
     others = tuple(
         (name, one)

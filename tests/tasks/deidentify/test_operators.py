@@ -189,7 +189,7 @@ def test_missing_or_short_key_is_refused_with_the_remedy(key: str, monkeypatch: 
 def test_operators_that_do_not_fit_are_refused() -> None:
     with pytest.raises(UserError, match=r"operators.name: shift is for birth_date and date only"):
         plan(name="shift")
-    with pytest.raises(UserError, match=r"set deidentify.operators.date instead"):
+    with pytest.raises(UserError, match=r"set deidentify.operators.date=month instead"):
         plan("month")
     with pytest.raises(UserError, match="there is no kind 'names'; did you mean name"):
         plan(names="mask")
