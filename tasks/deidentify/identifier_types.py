@@ -600,8 +600,8 @@ TYPES = (
                 fits=born_login_fits,
             ),
             Cues(  # letters in lower case, and digits at the end: nobody writes anything else so
-                found=("，{yunduo_1127}）", "类风湿 {yuedj_ra62} 唐山", "微我（{guxiaowei_0921}）"),
-                kept=("hs_crp12", "age_2023", "pm_25", "ver_2024", "sf_36"),
+                found=("，{yunduo_1127}）", "类风湿 {yuedj_ra62} 唐山", "微我（{yunduo_11}）"),
+                kept=("hs_crp12", "curve_11", "age_2023", "pm_25", "ver_2024", "sf_36"),
                 words="_",
                 next_characters="abcdefghijklmnopqrstuvwxyz0123456789",
                 before="[a-z]",

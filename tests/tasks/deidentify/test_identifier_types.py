@@ -187,6 +187,14 @@ def test_long_numbers_that_begin_like_dates_are_read(digits: str) -> None:
     assert treated.startswith("支付宝扣了两笔,流水 ") and treated.endswith(",只做了一次CT")
 
 
+@pytest.mark.parametrize(
+    ("digits", "expected"),
+    [("18900101", True), ("18891231", False), ("21001231", True), ("21010101", False), ("67550921", False)],
+)
+def test_eight_digits_are_a_date_of_two_centuries(digits: str, expected: bool) -> None:
+    assert is_date(digits) is expected
+
+
 def test_a_second_number_beside_a_transaction_is_found() -> None:
     text = "支付宝扣了两笔,流水 20241008220014783390 和 20241008220014783391,只做了一次CT"
     assert deidentify(text)[0] == "支付宝扣了两笔,流水 〔编号〕 和 〔编号〕,只做了一次CT"
