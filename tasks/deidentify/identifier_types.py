@@ -73,6 +73,7 @@ from tasks.deidentify.forms.numbers import (
 )
 from tasks.deidentify.forms.person_data import name_before_age, name_before_sex
 from tasks.deidentify.forms.word_names import (
+    SHORT_SURNAMES,
     called_as_kin,
     called_up,
     chat_header,
@@ -84,6 +85,7 @@ from tasks.deidentify.forms.word_names import (
     person_directly,
     pinyin_login,
     receiver,
+    small_or_old,
     word_before_title,
 )
 
@@ -189,7 +191,7 @@ TYPES = (
                     "{0691 2160 447}，",
                     "{400-820-6671}",
                     "拨打{86 10 6234 5678}",
-                    "Tel{0755-2673 4410}，",
+                    "Tel{0755-2673 4410}，FAX{0755-2673 4411}",
                 ),
                 kept=("血袋D0612 1907 3345", "PLT：86 28 335 4520", "脉搏 86 20 120 1500", "2015-2019年"),
                 pattern=re.compile(
@@ -1668,6 +1670,13 @@ TYPES = (
                 words="老汉 姐 哥 妈妈 爸爸 老太太 老爷子 老太 婶 嫂",
                 beside=called_as_kin,
                 before=rf"[{_HAN}]",
+            ),
+            Cues(
+                found=("同事{小王}前几天", "{小李}一直在喝药", "一般跟{老魏}说", "@{小陈}\n", "今起{小张}轮转"),
+                kept=("小孙，", "大小王，", "小程序", "老陈醋", "小梁切除", "小叶增生", "老王子", "小李子", "幼小何时"),
+                words="小 老",
+                next_characters=SHORT_SURNAMES,
+                beside=small_or_old,
             ),
             Cues(
                 found=("替{Malee}缴费", "代{Anna Berg}取药"),

@@ -30,9 +30,9 @@ _CODE_CUE = re.compile(r"(?:批号|货号|编号|登录号|条码号?|ISBN|ISSN)
 # matches: "ab"
 # not: "电话", "12"
 _LETTER_BEFORE = re.compile(r"[A-Za-z_]$")
-# matches: "my tel", "加vx"
+# matches: "my tel", "加vx", "FAX"
 # not: "ab"
-_CONTACT_BEFORE = re.compile(r"(?:tel|phone|mobile|[vw]x|weixin|wechat|qq|no)$", re.IGNORECASE)
+_CONTACT_BEFORE = re.compile(r"(?:tel|fax|phone|mobile|mob|[vw]x|weixin|wechat|qq|no)$", re.IGNORECASE)
 # matches: "国药准字", "批 ", "No."
 # not: "护照"
 _OTHER_NUMBER_BEFORE = re.compile(r"(?:号|准字|ID|批|No\.?)[：: ]{0,3}$")
