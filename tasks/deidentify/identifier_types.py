@@ -22,6 +22,7 @@ from tasks.deidentify.forms.cues import (
     anonymous_name,
     anybody_behind,
     bed_before,
+    bed_in_words,
     called,
     case_of_a_court,
     coded_fits,
@@ -705,6 +706,7 @@ TYPES = (
                     "今转康复科{康8床}，",
                     "心电监护。{儿-22床}出院",
                     "您科{46加床}上官",
+                    "{12/13/14床}三位",
                 ),
                 kept=(
                     "由300增至320床",
@@ -720,6 +722,13 @@ TYPES = (
                 words="床 加床",
                 beside=bed_before,
                 before=r"\d",
+            ),
+            Cues(
+                found=("和{十一床}调换", "{三十一床}的家属"),
+                kept=("共三十床", "十床被子", "七床", "设二十床位"),
+                words="床",
+                beside=bed_in_words,
+                before="[十一二三四五六七八九]",
             ),
             Cues(
                 found=(
@@ -1050,13 +1059,14 @@ TYPES = (
                 after_cues=True,
             ),
             Cues(
-                found=("处方笺 {No2406180772} 俞", "原始票（{No 5520078}）", "{№0039418276}，"),
+                found=("处方笺 {No2406180772} 俞", "原始票（{No 5520078}）", "{№0039418276}，", "门诊本 [{No.00417}],"),
                 kept=("No 12", "Nobody", "No 2024年", "NO 5520078 ppb", "No-touch"),
                 words="No NO №",
                 next_characters="0123456789 ：:.",
                 beside=Values(
                     re.compile(
-                        rf"[.：:]{{0,2}} ?(?P<value>\d{{6,14}})(?![\d.\-~～至到例个次年月日元]){NO_MEASURE}(?! ?pp[bm])"
+                        r"[.：:]{0,2} ?(?P<value>\d{6,14}|0\d{4})"
+                        rf"(?![\d.\-~～至到例个次年月日元]){NO_MEASURE}(?! ?pp[bm])"
                     ),
                     from_cue=True,
                 ),
@@ -1098,9 +1108,11 @@ TYPES = (
                 ),
             ),
             Number(  # ISBT 128: the number of a donation, with the year in the middle
-                found=("献血码[={G1532 24 001277}]", "{W0331 24 118827}冰冻解冻中"),
+                found=("献血码[={G1532 24 001277}]", "{W0331 24 118827}冰冻解冻中", "{W1170 24 003917 Q},PRBC"),
                 kept=("G1532 24 001277 IU", "G153 24 001277"),
-                pattern=re.compile(rf"(?<![0-9A-Za-z])[A-NP-Z]\d{{4}} \d\d \d{{6}}(?!\d){_NO_UNIT}"),
+                pattern=re.compile(
+                    rf"(?<![0-9A-Za-z])[A-NP-Z]\d{{4}} \d\d \d{{6}}(?: [A-Z*](?![A-Za-z0-9]))?(?!\d){_NO_UNIT}"
+                ),
                 least=12,
                 fits=image_fits,
             ),
@@ -1241,9 +1253,13 @@ TYPES = (
                     "换到{11}号机才",
                     "换{3}号箱\n",
                     "{2}号暖箱",
+                    "{15}号椅PICC",
+                    "固定{C-6}号座",
                 ),
                 kept=("手术机器人3号机械臂", "共6号机", "1.3号箱", "3箱牛奶", "12机位数", "第3号机"),
-                words="号机 机位 号箱 号暖箱 号保温箱 号光疗箱",
+                words=(
+                    "号机 机位 号箱 号暖箱 号保温箱 号光疗箱 号座 号椅 号躺椅 号单间 号产床 号平车 号手术间 号层流仓"
+                ),
                 beside=place_before,
                 before=r"[0-9]",
             ),

@@ -196,16 +196,35 @@ def spelled_mobile(text: str, start: int, end: int, free_from: int) -> list[Span
 
 
 # matches: "血液科12", "，加3", "留观5", "，康8", "儿-22", "调到20", "病区-09", "EICU 4", "重症2", "监6", "患者19-1"
-# matches: "9、10", "待产2", "B区8", "抢救室1"
+# matches: "9、10", "12/13/14", "待产2", "B区8", "抢救室1"
 # not: "开放120", "每3", "室3", "1至20", "增至320"
 _BED_NUMBER = re.compile(
     r"(?:(?<![\d.\-A-Za-z共设放有每约室备增缺×/~～至到])|(?<=[^\d增扩加大][至到])"
     r"|(?<=[\u4e00-\u9fff]-)|(?<=[^\d][/])|(?<=[救护察观醒产]室))"
-    r"(?P<value>(?:\d{1,3}[、,，和及]){0,6}"
+    r"(?P<value>(?:\d{1,3}[、,，和及/]){0,6}"
     r"(?:加|急诊抢|抢|重症|监护|监|急|特|待产|虚拟|预留|留观|(?:(?<![\u4e00-\u9fff])|(?<=科))(?:产|康|隔)-?"
     r"|[儿内外妇骨眼隔]-|[东西南北]区|[+＋]|(?<![A-Za-z])[A-Z]{1,5}(?:区|[ \-])?)?"
     r"(?:\d{1,3}|0\d{3})(?:-\d{1,3})?)$"
 )
+# matches: "十一", "和三十一"
+# not: "共三十", "开放二十", "七", "第十"
+_BED_IN_WORDS = re.compile(
+    r"(?<![共设放有约第每备各增一二三四五六七八九])(?P<value>[二三四五]?十[一二三四五六七八九]?)$"
+)
+# matches: "被", "位"
+# not: "家属", "的"
+_NO_BED_IN_WORDS = re.compile("[被褥棉单位日铺]")
+
+
+def bed_in_words(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The number of a bed in Chinese numerals before 床, from ten on: 十一床. Of fewer there may be quilts: 七床."""
+    left = max(free_from, start - 5)
+    match = _BED_IN_WORDS.search(text[left:start])
+    if match is None or _NO_BED_IN_WORDS.match(text, end):
+        return []
+    return [(left + match.start("value"), end)]
+
+
 # matches: "位数", "日", "/护士", "左右"
 # not: "王", "患者"
 _NO_BED = re.compile("位(?!患者|病人)|日|[头边单铺架垫栏挡档尾面次型]|[/：:]护|左右|以[上下]|规模|旁(?=化验|检测|超声)")
@@ -386,9 +405,9 @@ def id_of_somebody(text: str, start: int, end: int, match: re.Match[str]) -> boo
     return not _ID_OF_A_THING.search(text, max(0, start - 3), start)
 
 
-# matches: "6", "A12", "，11", "B3"
+# matches: "6", "A12", "，11", "B3", "C-6"
 # not: "第3", "共6", "CT1", "1.3"
-_PLACE_BEFORE = re.compile(r"(?<![\d.\-A-Za-z第共有各每约/~～至×])(?P<value>[A-Z]?\d{1,2})$")
+_PLACE_BEFORE = re.compile(r"(?<![\d.\-A-Za-z第共有各每约/~～至×])(?P<value>[A-Z]?-?\d{1,2})$")
 # matches: "机械", "机器人", "机房"
 # not: "机，", "机位", "箱"
 _NO_PLACE = re.compile(r"号?机(?:[械器房动型构制舱头做扫]|位?数)")

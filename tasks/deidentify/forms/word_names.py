@@ -345,7 +345,10 @@ def called_as_kin(text: str, start: int, end: int, free_from: int) -> list[Span]
     return [] if _OF_MANY.match(text, end) else [(start - 1, end)]
 
 
-SHORT_SURNAMES = "张王李赵刘陈杨周吴徐胡朱何郭罗宋郑谢韩唐冯董萧程曹袁邓傅沈曾彭吕卢蒋蔡贾魏薛阎余潘杜戴汪姚谭廖邹陆郝崔邱秦顾侯邵孟黎乔贺龚孙"
+SHORT_SURNAMES = (
+    "张王李赵刘陈杨周吴徐胡朱何郭罗宋郑谢韩唐冯董萧程曹袁邓傅沈曾彭吕卢蒋蔡贾魏薛阎余潘杜戴汪"
+    "姚谭廖邹陆郝崔邱秦顾侯邵孟黎乔贺龚孙"
+)
 """Surnames that behind 小 and 老 are nothing else. 小梁 is of the eye, 小叶 of a lung, 小段 of a bowel."""
 # matches: "大", "微"
 # not: "，", "找"
