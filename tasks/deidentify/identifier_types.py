@@ -1086,13 +1086,6 @@ TYPES = (
                 ),
             ),
             Cues(
-                found=("就诊序号{17}，", "候诊号：{A07} ", "叫号{S32}，", "排队号 {061}。"),
-                kept=("就诊序号不清", "序号17", "叫号30人", "排队号3分钟"),
-                words="就诊序号 候诊序号 候诊号 排队号 取号 叫号 预约序号",
-                next_characters="：: 0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-                beside=Values(re.compile(r"[：:]?\s?(?P<value>[A-Z]?\d{1,4})(?=[，,。；;、）)\s]|$)")),
-            ),
-            Cues(
                 found=(
                     "check bed {14}, Mr.",
                     "bed {B12}, read by",
