@@ -55,6 +55,7 @@ from tasks.deidentify.forms.net import domain_around, email_span, url_span
 from tasks.deidentify.forms.numbers import (
     born_login_fits,
     card_fits,
+    code_form_fits,
     foreign_telephone_fits,
     grouped_card_fits,
     identity_fits,
@@ -1100,6 +1101,47 @@ TYPES = (
                     re.compile(r"[ \-#=]{1,2}(?P<value>[A-Z]?\d{1,3}[A-Z]?)(?=[&,，。;；)）\]]|$|\s(?![a-z]))")
                 ),
             ),
+            Number(  # serial numbers with zeros in front, and those of a year and a letter
+                found=(
+                    "饭卡{DN0273}在",
+                    "审方拦截 {RX00917731}（",
+                    "危急值登记 {WJZ0087}：",
+                    "便签：{24B0494} 改期",
+                    "送检{GX23D02030}，",
+                ),
+                kept=("SHR0302片", "AZD0530", "LNC01309", "PF0665", "GB0018-2019", "DN027", "AB2C0494"),
+                pattern=re.compile(
+                    r"(?<![0-9A-Za-z.\-/_])(?:(?!SHR|AZD|PF|GSK|TAK|HLX|IBI|BGB|AK|HRS|LOXO|BAY|MEDI|ABT|AMG|JNJ|ONO|NCT|CTR|GSE|GSM"
+                    r"|SRR|PMID|HLA|CYP|LOC|LINC|LNC|RP|AC|AL|AP|NM|NR|NP|XM|ENS|CD|GB|YY|WS|DB|LB)"
+                    r"[A-Z]{2,4}0\d{3,7}(?! ?\d)"
+                    r"|[A-Z]{0,3}2\d[A-Z]0\d{3,5}(?!\d))(?![A-Za-z.\-])"
+                ),
+                least=4,
+                fits=code_form_fits,
+                after_cues=True,
+            ),
+            Number(  # three groups with hyphens
+                found=(
+                    "{24-06-1187} 阎（产妇）",
+                    "体检{03-2-017}（青禾",
+                    "医保{420503-88-00217}/主诉",
+                    "筛查{X03-2-017}，",
+                ),
+                kept=(
+                    "2024-06-118",
+                    "12-05-2024",
+                    "0755-12-345678",
+                    "ISBN 978-7-117-20345",
+                    "100-50-100mg",
+                    "ISO 10993-1-200",
+                ),
+                pattern=re.compile(
+                    r"(?<![0-9A-Za-z.\-/~～])(?!0\d{2,3}-|(?:19|20)\d\d-)[A-Z]{0,2}\d{2,6}-\d{1,3}-(?!(?:19|20)\d\d(?!\d))\d{3,6}(?![0-9A-Za-z.\-])"
+                ),
+                least=5,
+                fits=code_form_fits,
+                after_cues=True,
+            ),
             Number(  # ISBT 128: the number of a donation, with the year in the middle
                 found=("献血码[={G1532 24 001277}]", "{W0331 24 118827}冰冻解冻中", "{W1170 24 003917 Q},PRBC"),
                 kept=("G1532 24 001277 IU", "G153 24 001277"),
@@ -1593,7 +1635,7 @@ TYPES = (
                 after=r"[，,。；;、\s）)性\d]|$",
             ),
             Cues(
-                found=("D77120;{苏打};男;5岁", "ZY00213|{白雪}|女|46|"),
+                found=("D77120;{苏打};男;5岁", "ZY213|{白雪}|女|46|"),
                 kept=("20231104;黄疸;男;3天", "腹痛;黄疸;男;3天", "D77120;苏打;男;用药", "D77120;头痛;女;5岁"),
                 words="男 女",
                 beside=name_in_a_row,

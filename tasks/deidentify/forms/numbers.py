@@ -216,6 +216,11 @@ _PUBLISHED = re.compile(
 )
 
 
+def code_form_fits(text: str, start: int, number: str) -> bool:
+    """Refuse what numbers a thing: 组合码LB0048712."""
+    return not is_of_a_thing(text, start, number, is_code=True)
+
+
 def long_number_fits(text: str, start: int, number: str) -> bool:
     """Refuse dates, measured values, licences of drugs, and what is published; the rest names a case or a person."""
     digits = re.sub("[^0-9]", "", number)
@@ -241,7 +246,7 @@ def is_of_a_thing(text: str, start: int, number: str, is_code: bool = False) -> 
     before = text[max(0, start - 48) : start]
     return bool(
         _PUBLISHED.match(number)
-        or (behind and not (is_code and behind[0][-1] in "(（"))
+        or (behind and not (is_code and behind[0][-1] in "(（/"))
         or _NO_PERSON_BEFORE.search(before.rstrip("(（/") if is_code else before)
     )
 

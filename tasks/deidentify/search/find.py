@@ -51,14 +51,14 @@ _PLAIN_FORMS = {
 # not: "1", "，"
 _ODD_FORM = re.compile(f"[{re.escape(''.join(map(chr, _PLAIN_FORMS)))}]")
 
-# matches: "138 1234 5678", "(0755)2673 4410", "138.1234.5678"
-# not: "3.5mmol"
-_RUN = re.compile(r"[0-9(+][0-9 .\-–—－()（）*xX]{5,}+")
+# matches: "138 1234 5678", "(0755)2673 4410", "138.1234.5678", "DN0273"
+# not: "3.5mmol", "DN273"
+_RUN = re.compile(r"[0-9(+][0-9 .\-–—－()（）*xX]{5,}+|(?<=[A-Z])0\d{3,4}")
 # matches: "13812345678", "1 3 8 1 2 3 4 5 6 7 8", "0755-267", "138****5678", "26-08813", "018837-2", "18956 03"
 # not: "2019-05-06", "12 30"
 _LIKELY = re.compile(
     r"\d{7}|\d{3}[ .)）–—-]{1,3}\d{3}|\*{4}|(?<!\d)\d\d-\d{4}|\d{5}-\d|(?<!\d)1[3-9]\d\d+ \d\d"
-    r"|1[ -][3-9](?:[ -]\d){9}|\d{4} \d\d \d{6}"
+    r"|1[ -][3-9](?:[ -]\d){9}|\d{4} \d\d \d{6}|\d-\d{1,3}-\d{3}|(?<=[A-Z])0\d{3}"
 )
 """Content that makes a run of digits worth trying the patterns: most runs are dates and times."""
 

@@ -21,8 +21,9 @@ ODD_FORMS = 4
 """The text holds full-width letters or digits, or half of a surrogate pair."""
 
 LEAST_RUN, LEAST_DIGITS = 6, 4
-"""Least number of characters in such a run, and of digits and stars among them."""
+"""Least number of characters in such a run, unless it begins with 0, and of digits and stars among them."""
 
+_ZERO = ord("0")
 _AT, _COLON, _SLASH, _W, _DIGIT, _IN_RUN, _ODD = 1, 2, 4, 8, 16, 32, 64
 
 
@@ -47,7 +48,7 @@ def _gather(points: np.ndarray, ends: np.ndarray, classes: np.ndarray, found: np
 
 @compiled
 def _suspicions(points: np.ndarray, classes: np.ndarray) -> int:
-    found, run, digits, before = 0, 0, 0, 0
+    found, run, digits, before, from_zero = 0, 0, 0, 0, False
     for point in points:
         kind = classes[point]
         # ":/" and "ww" are enough: the glance may be wrong, but only by looking too often
@@ -56,9 +57,11 @@ def _suspicions(points: np.ndarray, classes: np.ndarray) -> int:
         if kind & _ODD:
             found |= ODD_FORMS
         if kind & _IN_RUN:
+            if run == 0:
+                from_zero = point == _ZERO
             run += 1
             digits += (kind & _DIGIT) != 0
-            if run >= LEAST_RUN and digits >= LEAST_DIGITS:
+            if digits >= LEAST_DIGITS and (run >= LEAST_RUN or from_zero):
                 found |= NUMBERS
         else:
             run, digits = 0, 0
