@@ -31,7 +31,7 @@ kept = ["KT-12"]
 
 [[recogniser]]
 kind = "name"
-words = ["老王头", "老王头家"]
+words = ["老柴头", "老柴头家"]
 
 [deny]
 address = ["梅园三号"]
@@ -51,9 +51,9 @@ def plan(text: str = RULES) -> Plan:
     ("said", "treated", "rule"),
     [
         ("见课题KT-2023-017。", "见课题〔课题号〕。", "recogniser 1 of rules.toml"),
-        ("老王头家来电", "〔姓名〕来电", "recogniser 2 of rules.toml"),
+        ("老柴头家来电", "〔姓名〕来电", "recogniser 2 of rules.toml"),
         ("住梅园三号", "住〔地址〕", "deny list of rules.toml"),
-        ("科研暗号：SF0093", "科研暗号：〔编号〕", "cue 科研暗号 of rules.toml"),
+        ("科研暗号：SF93", "科研暗号：〔编号〕", "cue 科研暗号 of rules.toml"),
         ("填表：李小雨 日期", "填表：〔姓名〕 日期", "cue 填表 of rules.toml"),
         ("课题代码 AB1234，", "课题代码 〔课题号〕，", "cue 课题代码 of rules.toml"),
     ],
@@ -98,7 +98,7 @@ def test_rest_beside_an_allowed_word_is_replaced_unless_it_is_one_character(deni
 
 def test_allowed_word_is_no_name_to_be_found_again_in_part() -> None:
     own = make_plan(rules=parse_rules("allow = ['张仲景']", "a.toml"), recogniser=False)
-    assert deidentify("患者张仲景，女，老张来电", own)[0] == "患者张仲景，女，老张来电"
+    assert deidentify("患者张仲景，女，张总来电", own)[0] == "患者张仲景，女，张总来电"
 
 
 def test_allowed_speaker_of_a_dialogue_stays() -> None:
@@ -187,7 +187,7 @@ def test_rules_are_part_of_the_identity_by_their_content_and_stay_out_of_it(tmp_
     copy.write_text(RULES, encoding="utf-8")
     written = [DeidentifyParams(rules=str(path)).model_dump(mode="json") for path in (file, copy)]
     assert written[0] == written[1] == {"sources": ["emr", "dialogue"], "rules": read_rules(file).fingerprint}
-    assert "老王头" not in str(written)
+    assert "老柴头" not in str(written)
     copy.write_text(RULES + "\n[deny]\n".replace("[deny]", "# other"), encoding="utf-8")
     assert DeidentifyParams(rules=str(copy)).model_dump(mode="json") != written[0]
     with pytest.raises(ValueError, match=r"deidentify.rules: there is no file .*c.toml\."):
