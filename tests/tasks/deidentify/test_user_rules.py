@@ -98,7 +98,7 @@ def test_rest_beside_an_allowed_word_is_replaced_unless_it_is_one_character(deni
 
 def test_allowed_word_is_no_name_to_be_found_again_in_part() -> None:
     own = make_plan(rules=parse_rules("allow = ['张仲景']", "a.toml"), recogniser=False)
-    assert deidentify("患者张仲景，女，张总来电", own)[0] == "患者张仲景，女，张总来电"
+    assert deidentify("患者张仲景，女，张总，来电", own)[0] == "患者张仲景，女，张总，来电"
 
 
 def test_allowed_speaker_of_a_dialogue_stays() -> None:
