@@ -15,6 +15,7 @@ import polars as pl
 
 from infra.artifacts import Artifact, ArtifactStore
 from infra.console.displayed import heading, paragraph, plain_table, shown_path, table
+from infra.counted import counted
 from infra.errors import UserError
 from infra.uses import use
 
@@ -103,7 +104,7 @@ class Corpus(Result):
         """Number of segments and documents."""
         documents = [one for one in self.stages if "documents" in one.manifest.tables]
         kept = documents[-1].rows("documents") if documents else 0
-        return f"{self.artifact.rows('segments'):,} segments of {kept:,} documents"
+        return f"{counted(self.artifact.rows('segments'), 'segments')} of {counted(kept, 'documents')}"
 
     def scan(self) -> pl.LazyFrame:
         """Return the segments as a lazy frame of polars."""
@@ -307,4 +308,4 @@ def _stage_row(artifact: Artifact) -> tuple[object, ...]:
         for name, count in made.counters.items()
         if name.startswith("rejected_") and count
     )
-    return made.stage, result or f"{len(made.files):,} files", dropped, f"{made.wall_seconds:.1f}"
+    return made.stage, result or counted(len(made.files), "files"), dropped, f"{made.wall_seconds:.1f}"

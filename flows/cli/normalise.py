@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.shared_options import Device, Knowledge
+from infra.counted import counted
 
 
 def normalise(
@@ -130,7 +131,8 @@ def normalise(
         print(f"warning: {input} has a header, but no rows below it, so nothing was normalised.", file=sys.stderr)
     if summary.finer:
         print(
-            f"{summary.finer:,} rows have a finer code than their answer; it is kept in the column written_code. "
+            f"{counted(summary.finer, 'rows')} with a finer code than the answer: it is kept in the column "
+            "written_code. "
             "A list with these codes would give them."
         )
     # A row with several parts has each of their statuses: 高血压，否认冠心病 is coded and negated.
@@ -140,7 +142,8 @@ def normalise(
     if others:
         print(f"Rows with parts that got no code: {', '.join(others)}")
     if summary.to_review:
-        print(f"{review}: {summary.to_review:,} texts to review. Fill in the column choice, and give it with --names.")
+        unsure = counted(summary.to_review, "texts")
+        print(f"{review}: {unsure} to review. Fill in the column choice, and give it with --names.")
     if summary.without_value:
         first = ", ".join(summary.without_value[:5])
         print(

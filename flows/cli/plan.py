@@ -15,6 +15,7 @@ from flows.cli.verbosity import as_verbosely_as_asked
 from flows.cli.wording.figures import duration, megabytes
 from flows.cli.wording.text_table import text_table
 from infra.console.printable import printable
+from infra.counted import counted
 from infra.program import program
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _unknown(size: int | None) -> str:
 def _why(one: PlannedStage) -> str:
     said = [one.why] if one.why else []
     if one.state == "resumed":
-        said.insert(0, f"{one.finished_parts:,} parts are finished" if one.finished_parts else "was begun")
+        said.insert(0, f"{counted(one.finished_parts, 'parts')} finished" if one.finished_parts else "was begun")
     if one.estimate is not None and not one.estimate.same_params:
         by = f", in proportion to {one.estimate.by}" if one.estimate.by else ""
         said.append(f"estimate of other parameters{by}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli.completing import artifact_names
+from infra.counted import counted
 
 if TYPE_CHECKING:
     from infra.artifacts import Artifact
@@ -50,9 +51,10 @@ def _lines(artifact: Artifact) -> list[str]:
     lines.append(f"made      {manifest.created_at[:19].replace('T', ' ')} UTC in {cost}, at most {memory} of memory")
     lines.append(f"by        version {manifest.stage_version} of the stage, Yiwen {manifest.code_version}")
     reused = manifest.resumed_parts + manifest.taken_over_parts
-    lines += [f"reused    {reused:,} parts of earlier work"] if reused else []
+    lines += [f"reused    {counted(reused, 'parts')} of earlier work"] if reused else []
     for name, table in manifest.tables.items():
-        lines.append(f"table     {name}: {table.rows:,} rows, {megabytes(table.bytes)}, {len(table.parts):,} parts")
+        rows, parts = counted(table.rows, "rows"), counted(len(table.parts), "parts")
+        lines.append(f"table     {name}: {rows}, {megabytes(table.bytes)}, {parts}")
     names = [file.path for file in manifest.files]
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
     lines += [f"files     {shown}"] if names else []

@@ -21,6 +21,7 @@ from flows.service.lane import BusyError, Lane, TooSlowError
 from flows.service.metrics import Metrics
 from flows.service.settings import Limits, ServiceSettings
 from flows.service.worker import Failure, ProcessWorker, Worker
+from infra.counted import counted
 from infra.version import VERSION
 
 WEB = Path(__file__).parent / "web"
@@ -276,7 +277,7 @@ def _unusable(message: str, problems: Sequence[Mapping[str, Any]]) -> RefusedErr
 
 def _check_count(count: int, most: int) -> None:
     if count > most:
-        where = {"where": ["texts"], "message": f"{count:,} texts"}
+        where = {"where": ["texts"], "message": counted(count, "texts")}
         raise _unusable(f"A request may have {most:,} texts; send several requests.", [where])
 
 
@@ -292,11 +293,11 @@ def _check_records(records: Sequence[Sequence[str]], opened: Opened, limits: Lim
     wanted = opened.about["texts_per_record"]
     for number, record in enumerate(records):
         if len(record) != wanted if wanted is not None else len(record) < 3:
-            takes = "evidence, question and options" if wanted is None else f"{wanted} text{'s' * (wanted > 1)}"
-            where = {"where": ["texts", number], "message": f"{len(record)} texts"}
+            takes = "evidence, question and options" if wanted is None else counted(wanted, "texts")
+            where = {"where": ["texts", number], "message": counted(len(record), "texts")}
             raise _unusable(f"A record of {opened.about['task']} has {takes}.", [where])
         if len(record) > limits.record_texts:
-            where = {"where": ["texts", number], "message": f"{len(record):,} texts"}
+            where = {"where": ["texts", number], "message": counted(len(record), "texts")}
             raise _unusable(f"A record may have {limits.record_texts:,} texts.", [where])
         if sum(map(len, record)) > limits.characters:
             where = {"where": ["texts", number], "message": f"{sum(map(len, record)):,} characters"}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from infra.counted import counted
 from infra.errors import UserError
 from infra.keywords import explained_keywords
 from infra.uses import use
@@ -124,6 +125,6 @@ class Predictor:
             return f"every text must be a string, not {str(others[0])[:60]}"
         wanted = self.texts_of_a_record
         if len(texts) != wanted if wanted is not None else len(texts) < 3:
-            takes = "evidence, question and options" if wanted is None else f"{wanted} text{'s' * (wanted > 1)}"
-            return f"{self.shape.task} takes {takes}, not {len(texts)} texts"
+            takes = "evidence, question and options" if wanted is None else counted(wanted, "texts")
+            return f"{self.shape.task} takes {takes}, not {counted(len(texts), 'texts')}"
         return ""

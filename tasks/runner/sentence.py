@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from infra.counted import counted
 from infra.stage import StageResult
 
 
@@ -16,12 +17,3 @@ def sentence(result: StageResult) -> str:
         f"{manifest.stage}: {tables or counted(len(manifest.files), 'files')} in {manifest.wall_seconds:.1f} s, "
         f"peak memory {manifest.peak_memory_bytes / 2**20:,.0f} MiB{page}"
     )
-
-
-def counted(number: int, name: str) -> str:
-    """Return a number with what it counts: `27,403 documents`, `1 document`, `1 kg_entity`."""
-    if number == 1 and name.endswith("ies"):
-        name = f"{name[:-3]}y"
-    elif number == 1:
-        name = name.removesuffix("s")
-    return f"{number:,} {name}"

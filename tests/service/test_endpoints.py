@@ -222,7 +222,7 @@ def test_bad_bodies_are_refused(path: str, client: TestClient) -> None:
 def test_bad_requests_name_the_place(client: TestClient) -> None:
     answer = client.post("/predict/matching", json={"texts": [["a", "b"], ["a"]]})
     assert answer.status_code == 422
-    assert answer.json()["problems"] == [{"where": ["texts", 1], "message": "1 texts"}]
+    assert answer.json()["problems"] == [{"where": ["texts", 1], "message": "1 text"}]
     assert "cmedqq has 2 texts" in answer.json()["message"]
     unusable: list[tuple[str, dict[str, Any], list[Any], str]] = [
         ("link", {"text": ["胸闷"]}, ["texts"], "Field required"),

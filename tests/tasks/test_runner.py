@@ -11,9 +11,9 @@ import pytest
 from flows.catalogue import find
 from flows.cli.submit import submit
 from flows.corpus import corpus
+from infra.counted import counted
 from infra.errors import UserError
 from tasks.runner import prefect_run as runner
-from tasks.runner.sentence import counted
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_plan_knows_a_try_that_was_interrupted(made: Path, home: Path, capsys: p
     (records / "00000.json").write_text("{}")
     shown = said(capsys, "plan", "corpus/refresh", "--param", f"corpus={made / 'texts'}", *SMALL)
     line = next(line for line in shown.splitlines() if line.startswith("deduplicate"))
-    assert line.split()[1] == "resumed" and "1 parts are finished" in line
+    assert line.split()[1] == "resumed" and "1 part finished" in line
 
 
 def test_plan_does_not_delete_what_the_run_would(made: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

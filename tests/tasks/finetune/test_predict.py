@@ -278,7 +278,7 @@ def test_user_errors_are_one_line(
 
 
 def test_wrong_number_of_texts_error_names_the_record(matcher: Path) -> None:
-    with pytest.raises(UserError, match="Record 1: cmedqq takes 2 texts, not 1 texts"):
+    with pytest.raises(UserError, match="Record 1: cmedqq takes 2 texts, not 1 text"):
         Predictor(matcher, "cpu").predict([["头痛", "发热"], "头痛"])
 
 

@@ -221,7 +221,7 @@ def test_cells_with_only_a_code_are_reviewed_and_finer_codes_are_kept(
     asked = ["normalise", "--model", str(folder), "--input", str(source), "--output", str(target)]
     assert main(asked) == 0
     out = capsys.readouterr().out
-    assert "1 rows have a finer code than their answer" in out and "5 diagnoses: 2 coded, 3 uncertain" in out
+    assert "1 row with a finer code than the answer" in out and "5 diagnoses: 2 coded, 3 uncertain" in out
     assert column(target, "written_code") == ["I10", "C34.903", None, "S82", None]
     assert column(target, "written_code_is") == [None, "finer", None, None, None]
     reviewed = {row[0]: row for row in rows_of(tmp_path / "out.review.xlsx")[1:]}
