@@ -218,11 +218,8 @@ _NO_BED_IN_WORDS = re.compile("[被褥棉单位日铺]")
 
 def bed_in_words(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """The number of a bed in Chinese numerals before 床, from ten on: 十一床. Of fewer there may be quilts: 七床."""
-    left = max(free_from, start - 5)
-    match = _BED_IN_WORDS.search(text[left:start])
-    if match is None or _NO_BED_IN_WORDS.match(text, end):
-        return []
-    return [(left + match.start("value"), end)]
+    match = _BED_IN_WORDS.search(text, max(free_from, start - 5), start)
+    return [] if match is None or _NO_BED_IN_WORDS.match(text, end) else [(match.start("value"), end)]
 
 
 # matches: "位数", "日", "/护士", "左右"
@@ -323,9 +320,8 @@ _EXTENSION_BEFORE = re.compile(r"(?:转|内线|电话|[室台科任长士生师]
 
 def extension_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """A telephone within a house before 分机 or 短号: 转6632分机, 武副主任 6712（短号）."""
-    left = max(free_from, start - 12)
-    before = _EXTENSION_BEFORE.search(text[left:start])
-    return [(left + before.start("number"), left + before.end("number"))] if before else []
+    before = _EXTENSION_BEFORE.search(text, max(free_from, start - 12), start)
+    return [before.span("number")] if before else []
 
 
 # matches: "yunduo", "lu", "guxiaowei"
@@ -415,11 +411,8 @@ _NO_PLACE = re.compile(r"号?机(?:[械器房动型构制舱头做扫]|位?数)"
 
 def place_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """The machine or incubator of a patient before its word: 6号机, A12机位, 3号箱. Not 3号机械臂."""
-    left = max(free_from, start - 5)
-    before = _PLACE_BEFORE.search(text[left:start])
-    if before is None or _NO_PLACE.match(text, start):
-        return []
-    return [(left + before.start("value"), start)]
+    before = _PLACE_BEFORE.search(text, max(free_from, start - 5), start)
+    return [] if before is None or _NO_PLACE.match(text, start) else [before.span("value")]
 
 
 def names_behind(text: str, start: int, end: int, free_from: int) -> list[Span]:

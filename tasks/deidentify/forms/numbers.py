@@ -169,7 +169,7 @@ def masked_card_fits(text: str, start: int, number: str) -> bool:
 
 
 def starred_fits(text: str, start: int, number: str) -> bool:
-    """Refuse products: *690013377205* is a bar code, 3*12345678*2 is none."""
+    """Refuse products such as 3*12345678*2. The stars of a bar code have no number before them: *690013377205*."""
     before = text[max(0, start - 2) : start - 1]
     return not (before.isascii() and before.isalnum())
 

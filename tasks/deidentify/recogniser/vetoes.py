@@ -93,11 +93,11 @@ _RESULT = re.compile(
 """A measured value that is written to its name."""
 # matches: "S-100", "T-04000", "铱-192", "GLI-2012", "MDA-MB-231"
 # matches: "miR-4746-5", "LINC00675", "LNC01309", "MGC-803", "AC099850.3", "SW480", "FK506"
-# not: "AC20190871", "HT20190871", "MIR", "S-0119", "加-12床"
-_RNA_OR_CELLS = re.compile(
+# not: "AC20190871", "HT20190871", "MIR", "S-0119", "X-43280", "骨-311"
+_CODE_OF_A_THING = re.compile(
     r"(?:hsa-)?(?:mi[Rr]|MIR|let)-?\d{1,5}[a-z]?(?:-\d{1,2}p?)?|(?:LINC|LNC|LOC)-?\d{3,9}|A[CLP]\d{6}\.\d{1,2}"
-    r"|(?:MGC|SGC|SMMC|BEL|HCT|HT|SW|MKN|MCF|PANC|FK)-?\d{1,4}|MDA-MB-\d{3}|[A-Z]-[1-9]\d{1,4}|T-0\d{4}"
-    r"|[\u4e00-\u9fff]-\d{2,3}|[A-Z]{2,5}-(?:19|20)\d\d"
+    r"|(?:MGC|SGC|SMMC|BEL|HCT|HT|SW|MKN|MCF|PANC|FK)-?\d{1,4}|MDA-MB-\d{3}|S-100[AB]?|[GR]-250|[MT]-\d{5}"
+    r"|[碘钴铯铱锶磷镭镥锝镓氟氙铟钇钐]-\d{2,3}|[A-Z]{2,5}-(?:19|20)\d\d"
 )
 """Names of RNA and of lines of cells, FK506, stains, isotopes, codes of SNOMED, and guidelines with their year."""
 # matches: "国械注", "国药准字", "械注准"
@@ -147,9 +147,9 @@ _SPACED_BEFORE = re.compile("[\u4e00-\u9fff] $")
 # not: "幸福里", "和平里", "城北", "东门街", "苏州地区", "玉泉路中药房门口", "杨柳青"
 _ANYWHERE = re.compile(
     "[东南西北正后侧]门口?$|[^市区县镇村路街道巷]{0,4}[房室科厅楼](?:门口|后面|前面|旁边|楼下)$"
-    "|[^0-9]{0,3}[沟盆店钵匾井院屋袋箱缸碗山田家楼河水]里$|[华]?[东南西北中]?[山牧林草原农]?(?:地区|区)$|高原地区$|门诊楼[^0-9路]{0,4}区$"
+    "|[^0-9]{0,3}[沟盆店钵匾井院屋袋箱缸碗山田家楼河水]里$|华?[东南西北中]?[山牧林草原农]?(?:地区|区)$|高原地区$|门诊楼[^0-9路]{0,4}区$"
 )
-"""Gates, corners of a hospital, what things lie in, and regions: no address without its town or street."""
+"""Gates, corners of a hospital, containers and regions, written without a town or street."""
 # matches: "六楼示教室", "3楼护士站"
 # not: "六楼", "玉泉路3楼护士站"
 _ROOM_OF_A_HOUSE = re.compile(
@@ -282,7 +282,7 @@ def _number_stays(text: str, start: int, end: int, written: str) -> bool:
         return True
     if (
         _RESULT.fullmatch(written)
-        or _RNA_OR_CELLS.fullmatch(written)
+        or _CODE_OF_A_THING.fullmatch(written)
         or _RANGE_OR_COUNT.fullmatch(written)
         or written.startswith("准")
         or _APPROVED.search(text, max(0, start - 6), start)

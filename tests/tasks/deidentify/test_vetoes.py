@@ -149,7 +149,7 @@ def test_stains_isotopes_and_cells_stay(marked: str) -> None:
     assert stays(*span_of(marked), "record")
 
 
-@pytest.mark.parametrize("marked", ["受试者{S-0119}，", "{SH-2024091}号袋", "{ZYMR-20240}，"])
+@pytest.mark.parametrize("marked", ["受试者{S-0119}，", "{SH-2024091}号袋", "{ZYMR-20240}，", "与{X-43280}比"])
 def test_codes_of_papers_are_no_stains(marked: str) -> None:
     assert not stays(*span_of(marked), "record")
 
