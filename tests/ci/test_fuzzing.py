@@ -34,6 +34,16 @@ def test_no_example_is_tried_after_the_time() -> None:
     assert 1 <= len(tried) <= 6  # a sleep is never shorter than 0.05 s
 
 
+def test_an_example_is_tried_when_drawing_takes_longer_than_the_time() -> None:
+    def drawn_slowly(example: int) -> int:
+        time.sleep(0.05)
+        return example
+
+    tried: list[int] = []
+    fuzz(tried.append, st.integers().map(drawn_slowly), seconds=0.01)
+    assert tried
+
+
 def test_fast_targets_get_new_examples_until_the_time_is_over() -> None:
     tried = []
     fuzz(tried.append, st.integers(), seconds=2.0)  # on a busy machine half a second was too short

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -32,13 +33,16 @@ def fuzz(
         target: takes an example; any exception is a find.
         strategy: draws examples.
         examples: number of them among the tests.
-        seconds: how long examples are tried; 0: those of the tests.
+        seconds: how long examples are tried, from the first one on; 0: those of the tests.
     """
-    until = time.monotonic() + seconds
+    until = math.inf
     has_failed = False
 
     def timed(example: Any) -> None:
-        nonlocal has_failed
+        nonlocal has_failed, until
+        # The clock starts here: on a busy machine hypothesis can take longer to begin than a short time lasts, and a
+        # target would pass without one example tried.
+        until = min(until, time.monotonic() + seconds)
         if seconds and not has_failed and time.monotonic() >= until:
             return
         try:
