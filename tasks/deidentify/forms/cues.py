@@ -19,6 +19,7 @@ from tasks.deidentify.forms.names import (
     latin_end,
     likely_end,
     listed_name_end,
+    may_begin_person,
     name_end,
     name_start,
     role_name_end,
@@ -435,6 +436,8 @@ def names_behind_role(text: str, start: int, end: int, free_from: int) -> list[S
 
 def names_of_kin(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """Names behind a patient or a relation, and before 之: 患者闵慧本人, 其侄向家宝, 梁敏之女."""
+    if text[start] != "之" and not may_begin_person(text, end):
+        return []  # 病人能吃…, what a patient mostly stands before, in a fifth of the time
     found = _names(text, end, anybody=False) or _likely(text, end)
     if not found and (stop := person_end(text, end)) is not None:
         found = [(end, stop)]

@@ -34,6 +34,9 @@ _COMPOUND_SURNAMES = (
 )
 COMPOUND_SURNAMES = frozenset(_COMPOUND_SURNAMES.split())
 _COMPOUND_STARTS = frozenset(name[0] for name in COMPOUND_SURNAMES)
+SURNAMES_BESIDE_DATA = frozenset("和勇")
+"""Surnames that elsewhere are words of a sentence: they count where only a name can stand, as before a telephone."""
+_MAY_BEGIN_NAMES = SURNAMES | _COMPOUND_STARTS | SURNAMES_BESIDE_DATA
 
 _WORDLIKE = frozenset(
     "于何高向时应任方全常曾安平白黄金水石康严温单包连关路余明成万左项施容易解查管华文江强相从可位原计初"
@@ -214,6 +217,15 @@ def name_end(text: str, start: int) -> int | None:
         if end <= len(text) and GIVEN.issuperset(text[start + surname : end]) and _believed(text, start, surname, end):
             return end + 1 if length == 1 and _ENDS_IN_ZHI.match(text, end) else end
     return None
+
+
+def may_begin_person(text: str, start: int) -> bool:
+    """Return False for characters such as 能吃, at which no name begins behind a patient or a relation.
+
+    They begin with a Chinese character of no surname, and nobody's sex is behind them.
+    """
+    first = text[start : start + 1]
+    return not _HAN.match(first) or first in _MAY_BEGIN_NAMES or _BEFORE_SEX.match(text, start) is not None
 
 
 def _end_before_sex(text: str, start: int, surname: int) -> int | None:

@@ -11,7 +11,7 @@ import re
 import rjieba
 
 from tasks.deidentify.forms.identifier import Span
-from tasks.deidentify.forms.names import LATIN_WORD, is_nobody, surname_length
+from tasks.deidentify.forms.names import LATIN_WORD, SURNAMES_BESIDE_DATA, is_nobody, surname_length
 from tasks.deidentify.forms.numbers import is_date
 from tasks.deidentify.forms.places import words
 from tasks.deidentify.forms.role_fields import is_answer
@@ -42,10 +42,7 @@ _NO_NAMES = frozenset(
 
 def _surname_of(text: str, at: int) -> int:
     """Return `surname_length`, and 1 for surnames that elsewhere are words of a sentence."""
-    return surname_length(text, at) or int(text[at : at + 1] in _SURNAMES_HERE)
-
-
-_SURNAMES_HERE = frozenset("和勇")
+    return surname_length(text, at) or int(text[at : at + 1] in SURNAMES_BESIDE_DATA)
 
 
 def _is_whole(name: str) -> bool:
