@@ -72,15 +72,25 @@ class Source(NamedTuple):
     terms: dict[str, Sequence[str]]
     """Terms by slot: dx, sx, drug, herb, exam, op, lab."""
     labelled: Sequence[str] = ()
-    """Lines with identifiers in braces, whose names are replaced by drawn ones."""
+    """Lines with identifiers in braces, whose names are mostly replaced by drawn ones."""
 
 
 class Drawing:
     """Draws lines with one generator."""
 
-    def __init__(self, source: Source, seed: int, labelled_share: float = LABELLED_SHARE) -> None:
-        """Prepare to draw lines from a source."""
+    def __init__(
+        self, source: Source, seed: int, labelled_share: float = LABELLED_SHARE, names_kept: float = 0.0
+    ) -> None:
+        """Prepare to draw lines from a source.
+
+        Args:
+            source: what is drawn from.
+            seed: of the generator.
+            labelled_share: share of the lines that come from labelled ones.
+            names_kept: share of the names of labelled lines that stay as they were written.
+        """
         self.labelled_share = labelled_share
+        self.names_kept = names_kept
         self.rng = random.Random(seed)
         self.source = source
         templates = TEMPLATES.read_text(encoding="utf-8").splitlines()
@@ -250,7 +260,10 @@ class Drawing:
 
     def _like(self, kind: str, value: str) -> tuple[str, str]:
         if kind == "name":
-            return ("〔姓名〕", "") if self.rng.random() < _HIDDEN else (self._name_like(value), "name")
+            if self.rng.random() < _HIDDEN:
+                return "〔姓名〕", ""
+            is_kept = self.names_kept > 0 and self.rng.random() < self.names_kept
+            return value if is_kept else self._name_like(value), "name"
         is_kept = self.rng.random() < _KEPT
         if kind == "address":
             return value if is_kept else (self.town() if len(value) <= 5 else self.address()), "address"

@@ -47,6 +47,8 @@ _PASSAGE = 100
 """The same, for the encoder: it learned from single lines, and its time grows with more than the length."""
 REFUTED_BELOW = 0.1
 """Probability that some character of a name belongs to an identifier, below which the encoder refutes the name."""
+SURE_FROM = 0.9
+"""Probability that each character of a name belongs to an identifier, from which on the encoder is sure of it."""
 _PIECES_KEPT = 256
 """Pieces of which the spans are kept in memory."""
 # matches: "。", "\n"
@@ -67,8 +69,15 @@ class Labelled(NamedTuple):
     """First character of each token and the end of the last, int32 (N + 1,)."""
 
 
-_Span = tuple[int, int, str, str]
-"""First character, end, kind and rule."""
+class _Span(NamedTuple):
+    """A span of a piece of a text."""
+
+    start: int
+    end: int
+    kind: str
+    rule: str
+    is_sure: bool = False
+    """True for a name that the encoder is sure of, which counts although its words are of those that mostly stay."""
 
 
 class Model:
@@ -124,9 +133,9 @@ class Model:
         found: list[Identifier] = []
         short, places = shortened(text)
         for start, end in _pieces(short):
-            for first, last, kind, reason in self._spans(short[start:end]):
+            for first, last, kind, rule, is_sure in self._spans(short[start:end]):
                 begin, stop = int(places[start + first]), int(places[start + last])
-                if stays(text, begin, stop, kind) or (found and begin < found[-1].end):
+                if stays(text, begin, stop, kind, is_sure) or (found and begin < found[-1].end):
                     continue
                 if kind == "name" and stop - begin == 1:
                     stop = name_end(text, begin) or stop  # 王 of 王小明诉头痛, but not of 王医生
@@ -134,7 +143,7 @@ class Model:
                     begin, stop = whole_name(text, begin, stop, found[-1].end if found else 0)
                 of_kind = institution_kind(text[begin:stop]) if kind == "institution" else kind
                 if of_kind is not None:
-                    found.append(Identifier(begin, stop, of_kind, reason))
+                    found.append(Identifier(begin, stop, of_kind, rule))
         return found
 
     def forget(self) -> None:
@@ -145,7 +154,7 @@ class Model:
         """Return first character, end, kind and rule of each span of a piece, without doubtful names."""
         labels, leads, greatest, starts = self.labels(piece)
         found = [
-            (int(starts[first]), int(starts[last]), kind, REASON)
+            _Span(int(starts[first]), int(starts[last]), kind, REASON)
             for first, last, kind in spans_of(labels)
             if kind != "name" or leads[first:last].sum() >= self._doubt_of(piece[starts[first] : starts[last]])
         ]
@@ -162,20 +171,26 @@ class Model:
         It reads the passages that hold names, or some character that may belong to one.
         """
         for start, end in _pieces(piece, _PASSAGE):
-            here = [span for span in found if start <= span[0] < end]
+            here = [span for span in found if start <= span.start < end]
             is_doubtful = np.searchsorted(doubtful, start) < np.searchsorted(doubtful, end)
-            if not is_doubtful and all(kind != "name" for _, _, kind, _ in here):
+            if not is_doubtful and all(span.kind != "name" for span in here):
                 yield from here
                 continue
             labels, likely = encoder.read(piece[start:end])
             taken = np.zeros(end - start, dtype=np.bool_)
-            for first, last, kind, reason in here:
-                if kind != "name" or likely[first - start : last - start].max() >= REFUTED_BELOW:
-                    taken[first - start : last - start] = True
-                    yield first, last, kind, reason
+            for span in here:
+                first, last = span.start - start, span.end - start
+                if span.kind != "name":
+                    yield span
+                elif likely[first:last].max() >= REFUTED_BELOW:
+                    yield span._replace(is_sure=bool(likely[first:last].min() >= SURE_FROM))
+                else:
+                    continue
+                taken[first:last] = True
             for first, last, kind in spans_of(labels):
                 if not taken[first:last].any():
-                    yield start + first, start + last, kind, REASON_OF_ENCODER
+                    is_sure = kind == "name" and bool(likely[first:last].min() >= SURE_FROM)
+                    yield _Span(start + first, start + last, kind, REASON_OF_ENCODER, is_sure)
 
 
 # matches: "、", "\n", "妹"

@@ -199,11 +199,21 @@ _AGO = re.compile("(?<=[0-9][,，])周前|(?<=[0-9一二三四五六七八九十
 _HEARD = re.compile("闻人[语声] ?[0-9一二三半数几近]")
 
 
-def stays(text: str, start: int, end: int, kind: str) -> bool:
-    """Return True for words or a number that must stay."""
+def stays(text: str, start: int, end: int, kind: str, is_sure: bool = False) -> bool:
+    """Return True for words or a number that must stay.
+
+    Args:
+        text: what holds them.
+        start: first character of them.
+        end: end of them.
+        kind: kind of identifier that they were taken for.
+        is_sure: True where a whole sentence tells that they are one, so that only what was replaced already stays.
+    """
     written = text[start:end]
     if "〔" in written or "〓" in written:
         return True
+    if is_sure:
+        return False
     if kind == "record":
         is_public = _HOTLINE.fullmatch(written) or _STAGE_OF_A_TUMOUR.fullmatch(written)
         return is_public is not None or _number_stays(text, start, end, written)

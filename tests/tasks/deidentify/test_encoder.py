@@ -27,6 +27,7 @@ from tasks.deidentify.recogniser.encoder_training import (
     arrays_of,
     characters_of,
     example_of,
+    grow,
     resumed,
     started,
     train,
@@ -134,6 +135,25 @@ def test_weights_that_are_trained_further_begin_as_they_were(tmp_path: Path) -> 
     np.testing.assert_allclose(scores, before.scores("患者王某，头痛。"), atol=2e-4)
 
 
+def test_new_layers_begin_by_passing_on_what_they_are_given(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    tagger, _ = started(saved(tmp_path), WORDS, characters, layers=2)
+    text = "患者王某，头痛。"
+    rows = torch.from_numpy(rows_of(text, characters))[None]
+    with torch.no_grad():
+        before = tagger.encoder(input_ids=rows).last_hidden_state
+        grow(tagger, 4)
+        after = tagger.encoder(input_ids=rows).last_hidden_state
+        scores = torch.log_softmax(tagger(rows, torch.ones_like(rows)), -1)[0].numpy()
+    normed = torch.nn.functional.layer_norm(before, before.shape[-1:])
+    torch.testing.assert_close(after, normed, atol=1e-4, rtol=1e-4)
+    arrays = arrays_with(tagger, characters)
+    assert Encoder(arrays).layers == 4
+    np.testing.assert_allclose(Encoder(arrays).scores(text), scores, atol=0.2)  # weights of 8 bits
+    grow(tagger, 3)
+    assert len(tagger.encoder.encoder.layer) == 4
+
+
 def test_labels_form_spans_and_cost_takes_them_away(tmp_path: Path) -> None:
     characters = characters_of(WORDS, [])
     tagger, _ = started(saved(tmp_path), WORDS, characters, layers=2)
@@ -236,8 +256,8 @@ def test_of_a_long_line_the_beginning_is_learnt() -> None:
 class _Marking(Encoder):
     """Takes fixed words for names, doubts others, and remembers what it read."""
 
-    def __init__(self, words: tuple[str, ...], least_lead: int, doubted: str = "") -> None:
-        self.words, self.least_lead, self.doubted = words, least_lead, doubted
+    def __init__(self, words: tuple[str, ...], least_lead: int, doubted: str = "", likely: float = 1.0) -> None:
+        self.words, self.least_lead, self.doubted, self.likely = words, least_lead, doubted, likely
         self.texts: list[str] = []
 
     def read(self, text: str) -> Reading:
@@ -249,7 +269,7 @@ class _Marking(Encoder):
                 labels[first : first + len(word)] = LABELS.index("I-name")
                 labels[first] = LABELS.index("B-name")
                 labels[first + len(word) - 1] = LABELS.index("E-name")
-        likely = np.ones(len(text), dtype=np.float32)
+        likely = np.full(len(text), self.likely, dtype=np.float32)
         if self.doubted in text:
             first = text.index(self.doubted)
             likely[first : first + len(self.doubted)] = 0.09
@@ -277,6 +297,32 @@ def test_a_name_that_the_encoder_refutes_stays() -> None:
     ):
         found = Model(MODEL, _Marking((), 10**9, doubted))(text)  # it reads for the name's sake, nothing is doubtful
         assert [text[one.start : one.end] for one in found] == kept
+
+
+@needs_model
+@pytest.mark.parametrize(
+    ("text", "name", "rule"),
+    [
+        ("耳鸣半年，幸福，左归丸早晚各9g。", "幸福", "encoder"),  # a word of a list
+        ("白班沈小燕说180ml已倒未记。", "沈小燕", "recogniser"),  # a dose behind it
+    ],
+)
+def test_a_name_that_it_is_sure_of_counts_although_such_words_mostly_stay(text: str, name: str, rule: str) -> None:
+    for likely, found in ((0.91, [(name, rule)]), (0.89, [])):
+        again = Model(MODEL, _Marking((name,), -(10**9), likely=likely))(text)
+        assert [(text[one.start : one.end], one.rule) for one in again] == found
+
+
+@needs_model
+def test_one_character_in_doubt_is_enough_for_such_words_to_stay() -> None:
+    text = "耳鸣半年，幸福，左归丸早晚各9g。"
+    assert not Model(MODEL, _Marking(("幸福",), -(10**9), doubted="福", likely=0.99))(text)
+
+
+@needs_model
+@pytest.mark.parametrize(("text", "marked"), [("请〔姓名〕医生会诊", "〔"), ("请〓〓〓医生会诊", "〓〓〓")])
+def test_what_was_replaced_stays_however_sure_it_is(text: str, marked: str) -> None:
+    assert Model(MODEL, _Marking((marked,), -(10**9)))(text) == []
 
 
 @needs_model

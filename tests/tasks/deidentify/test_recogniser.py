@@ -91,6 +91,17 @@ def test_labelled_lines_keep_their_words_and_get_other_names() -> None:
     assert not any("来换药" in without.line().text for _ in range(600))
 
 
+def test_a_share_of_the_names_of_labelled_lines_stays_as_it_was_written() -> None:
+    source = SOURCE._replace(labelled=["请{name:王建国}来换药"])
+    kept = {}
+    for share in (0.0, 0.4, 1.0):
+        drawing = Drawing(source, 3, labelled_share=1.0, names_kept=share)
+        drawn = [line for line in (drawing.line() for _ in range(900)) if line.text.endswith("来换药") and line.spans]
+        assert len(drawn) > 100
+        kept[share] = sum(line.text == "请王建国来换药" for line in drawn) / len(drawn)
+    assert kept[0.0] == 0.0 and 0.25 < kept[0.4] < 0.55 and kept[1.0] == 1.0
+
+
 @needs_model
 @pytest.mark.parametrize(
     "marked",
