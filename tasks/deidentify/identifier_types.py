@@ -23,6 +23,7 @@ from tasks.deidentify.forms.cues import (
     anybody_behind,
     bed_before,
     bed_in_words,
+    bed_of_unit,
     called,
     case_of_a_court,
     coded_fits,
@@ -79,6 +80,7 @@ from tasks.deidentify.forms.word_names import (
     called_as_kin,
     called_up,
     chat_header,
+    doubled_before_kin,
     engineer,
     latin_for_whom,
     masked_name,
@@ -744,6 +746,18 @@ TYPES = (
                 next_characters="0123456789加",
                 beside=Values(re.compile(r"(?P<value>加?\d{1,3})(?=[\s，,。；;|/）)]|$)")),
                 before=r"[\s|｜/，,、；;：:（(在住换送]",
+            ),
+            Cues(
+                found=(
+                    "急！{CCU4} 母国强",
+                    "那个胖胖（{PICU2}）还在烧",
+                    "联系护士，{VIP6}房贝蕾",
+                    "@心外 {ICU-05}，乳酸4.4",
+                ),
+                kept=("转ICU2天", "入ICU 3天", "XCCU4，", "ICU1-2周", "VIP12%", "ICU4级", "ICU2026", "NICU 2/5"),
+                words="ICU PICU NICU EICU RICU SICU KICU CCU VIP",
+                next_characters="-0123456789",
+                beside=bed_of_unit,
             ),
             Cues(
                 found=(
@@ -1706,7 +1720,14 @@ TYPES = (
                 beside=pinyin_login,
             ),
             Cues(
-                found=("{李姐}，明早要见主任", "，{刘老汉}氧气管脱落", "问{王姐}", "{高妈妈}抱回病房", "{马老汉}右眼"),
+                found=(
+                    "{李姐}，明早要见主任",
+                    "，{刘老汉}氧气管脱落",
+                    "问{王姐}",
+                    "{高妈妈}抱回病房",
+                    "{马老汉}右眼",
+                    "{俞老先生}，家属",
+                ),
                 kept=(
                     "小姐，",
                     "和妈妈说",
@@ -1718,9 +1739,25 @@ TYPES = (
                     "，连妈妈都不认识",
                     "，应妈妈要求",
                 ),
-                words="老汉 姐 哥 妈妈 爸爸 老太太 老爷子 老太 婶 嫂",
+                words="老汉 姐 哥 妈妈 爸爸 老太太 老爷子 老先生 老师傅 老大爷 老大妈 老奶奶 老太 婶 嫂",
                 beside=called_as_kin,
                 before=rf"[{_HAN}]",
+            ),
+            Cues(
+                found=("{朵朵奶奶}:今天不烧了", "我是{苗苗妈妈}，", "已告知{轩轩爸爸}", "请{糖糖外婆}来"),
+                kept=(
+                    "跟爷爷奶奶睡",
+                    "宝宝爷爷感冒了",
+                    "问问妈妈",
+                    "要和和妈妈的关系",
+                    "天天妈妈都来",
+                    "，谢谢奶奶",
+                    "的爸爸妈妈",
+                    "星朵朵妈妈",
+                ),
+                words="妈妈 爸爸 奶奶 爷爷 外婆 外公 姥姥 姥爷",
+                beside=doubled_before_kin,
+                before=rf"[{_HAN}]{{2}}",
             ),
             Cues(
                 found=("同事{小王}前几天", "{小李}一直在喝药", "一般跟{老魏}说", "@{小陈}\n", "今起{小张}轮转"),

@@ -342,6 +342,26 @@ def called_as_kin(text: str, start: int, end: int, free_from: int) -> list[Span]
     return [] if _OF_MANY.match(text, end) else [(start - 1, end)]
 
 
+# matches: "我是苗苗", "，朵朵", "已告知轩轩"
+# not: "星朵朵", "朵朵，"
+_DOUBLED = re.compile(rf"(?:^|[^{_HAN}A-Za-z]|[是叫找问请让给跟喊知求与])(?P<name>([{_HAN}])\2)$")
+_NO_DOUBLED = frozenset(
+    words(
+        "爸爸 妈妈 爷爷 奶奶 姥姥 姐姐 哥哥 弟弟 妹妹 叔叔 舅舅 姑姑 伯伯 婶婶 公公 婆婆 太太 宝宝 娃娃 "
+        "谢谢 看看 问问 说说 听听 想想 试试 等等 找找 抱抱 亲亲 陪陪 劝劝 帮帮 求求 "
+        "常常 天天 往往 刚刚 渐渐 慢慢 仅仅 偏偏 明明 恰恰 好好 早早 多多 人人 个个 各各 每每 家家 和和 晚晚 频频 连连 "
+        "处处 时时 事事 老老 大大 小小"
+    )
+)
+"""Doubled characters before 妈妈 that no child is called by, or that may be a verb or an adverb too."""
+
+
+def doubled_before_kin(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """What a child is called, with a word of kin, as families are called by their child: 朵朵奶奶, 苗苗妈妈."""
+    before = _DOUBLED.search(text, max(free_from, start - 3), start)
+    return [] if before is None or before["name"] in _NO_DOUBLED else [(start - 2, end)]
+
+
 SHORT_SURNAMES = (
     "张王李赵刘陈杨周吴徐胡朱何郭罗宋郑谢韩唐冯董萧程曹袁邓傅沈曾彭吕卢蒋蔡贾魏薛阎余潘杜戴汪"
     "姚谭廖邹陆郝崔邱秦顾侯邵孟黎乔贺龚孙"
