@@ -123,10 +123,10 @@ _OF_TWO_AUTHORS = re.compile(
 # not: "LI XIAOMENG", "Soo-jin"
 _CAPITALS = re.compile("[A-Z]{2,8}(?:-[A-Z0-9]{2,8}){1,3}")
 """Abbreviations of methods."""
-# matches: "柯雷骨折", "艾森门格综合征", "羊穿核型", "Holter：总心搏"
+# matches: "柯雷骨折", "惠普尔术后", "艾森门格综合征", "羊穿核型", "Holter：总心搏"
 # not: "柯雷，男", "Glasgowski"
 _EPONYM = re.compile(
-    "柯雷骨折|史密斯骨折|潘科斯特|艾森门格|马尔尼菲|帕哲病|诺西那生|季德胜蛇|史国公药|马应龙[痔麝]|费森尤斯|羊穿|簇状|全膝|强阳"
+    "柯雷骨折|史密斯骨折|惠普尔[术手]|潘科斯特|艾森门格|马尔尼菲|帕哲病|诺西那生|季德胜蛇|史国公药|马应龙[痔麝]|费森尤斯|羊穿|簇状|全膝|强阳"
     "|唐筛|库欣|桥本|费城染色|梅奥|左旋[布多肉氧咪甲]|全长|Schirmer|DRG"
     "|(?:Holter|Doppler|Foley|Apgar|Glasgow|Barthel|Braden|Caprini)(?![A-Za-z])"
 )
@@ -207,13 +207,11 @@ def stays(text: str, start: int, end: int, kind: str, is_sure: bool = False) -> 
         start: first character of them.
         end: end of them.
         kind: kind of identifier that they were taken for.
-        is_sure: True where a whole sentence tells that they are one, so that only what was replaced already stays.
+        is_sure: True for a name that a whole sentence tells: it may be a word of the lists, or stand before a dose.
     """
     written = text[start:end]
     if "〔" in written or "〓" in written:
         return True
-    if is_sure:
-        return False
     if kind == "record":
         is_public = _HOTLINE.fullmatch(written) or _STAGE_OF_A_TUMOUR.fullmatch(written)
         return is_public is not None or _number_stays(text, start, end, written)
@@ -222,7 +220,7 @@ def stays(text: str, start: int, end: int, kind: str, is_sure: bool = False) -> 
     if _OF_A_SCORE.match(text, end):
         return True
     if kind == "name":
-        return _name_stays(text, start, end, written)
+        return _name_stays(text, start, end, written) or (not is_sure and _word_stays(text, end, written))
     if _BANK.match(written) or _SHIP.search(written):
         return True
     if _ROOM_OF_A_HOUSE.match(written) or _ANYWHERE.match(written):
@@ -231,7 +229,8 @@ def stays(text: str, start: int, end: int, kind: str, is_sure: bool = False) -> 
 
 
 def _name_stays(text: str, start: int, end: int, written: str) -> bool:
-    if end < len(text) and (_OF_A_SIGN.match(text, end) or _DOSE_BEHIND.match(text, end)):
+    """Return True for eponyms, drugs, signs and other words of medicine that look like names."""
+    if end < len(text) and _OF_A_SIGN.match(text, end):
         return True
     if end < len(text) and _OF_A_DRUG_OR_GERM.match(text, end):
         return True
@@ -255,11 +254,16 @@ def _name_stays(text: str, start: int, end: int, written: str) -> bool:
         return True
     if written.isascii() and " " not in written and _OF_A_LATIN_TERM.match(text, end):
         return True
+    return written.endswith(("征", "腺", "管")) and text[end : end + 1] in tuple("(（、+")
+
+
+def _word_stays(text: str, end: int, written: str) -> bool:
+    """Return True for words that people may be called by, too, and mostly are not: 幸福, 毕节, 石膏 before a dose."""
+    if end < len(text) and _DOSE_BEHIND.match(text, end):
+        return True
     if _is_a_relation(written):
         return True
     if written == "费" and not _TITLED.match(text, end):
-        return True
-    if written.endswith(("征", "腺", "管")) and text[end : end + 1] in tuple("(（、+"):
         return True
     return written in _PLACES or is_stop(written) or is_nobody(written) or bool(_NOBODY.search(written))
 

@@ -197,3 +197,41 @@ def test_a_code_with_letters_of_a_test_goes(marked: str) -> None:
 @pytest.mark.parametrize("marked", ["病历{12300}，", "编号{9551}，", "病案{123201}，"])
 def test_other_short_numbers_go(marked: str) -> None:
     assert not stays(*span_of(marked), "record")
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "耳鸣半年，{幸福}，左归丸",
+        "介绍信：{毕节}同志",
+        "白班{沈小燕}说180ml已倒",
+        "留给{姥姥}的",
+        "家长{满月}红",
+        "给{费}送去",
+    ],
+)
+def test_words_that_people_are_called_by_stay_unless_a_sentence_is_sure(marked: str) -> None:
+    assert stays(*span_of(marked), "name")
+    assert not stays(*span_of(marked), "name", is_sure=True)
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "{惠普尔}术后第3天",
+        "{柯雷}骨折",
+        "{格费}征（+）",
+        "培养出{鲍曼}不动杆菌",
+        "{史蒂文斯}-约翰逊综合征",
+        "请{〔姓名〕}来",
+        "{胸腺}（",
+        "{CRRT-CVVHDF}",
+    ],
+)
+def test_words_of_medicine_stay_however_sure_a_sentence_is(marked: str) -> None:
+    assert stays(*span_of(marked), "name", is_sure=True)
+
+
+def test_numbers_and_places_stay_however_sure_a_sentence_is() -> None:
+    assert stays(*span_of("拨打{12320}，"), "record", is_sure=True)
+    assert stays(*span_of("{乌克兰}籍"), "address", is_sure=True)
