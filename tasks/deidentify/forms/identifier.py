@@ -173,11 +173,12 @@ def mentions(text: str, words: Collection[str]) -> Iterator[Span]:
 
 def _beginnings(text: str, words: Collection[str]) -> list[int]:
     """Return where a word may begin, in order: at words of one character, and at two whose hash is that of a word's."""
-    points = points_of(text).astype(np.uint64)
-    firsts = points_of("".join([word[:2] for word in words if len(word) > 1])).astype(np.uint64)
+    points = points_of(text)
+    firsts = points_of("".join([word[:2] for word in words if len(word) > 1]))
     begins = np.zeros(_PAIRS, dtype=np.bool_)
     begins[_pairs(firsts[::2], firsts[1::2])] = True
-    found = begins[_pairs(points, np.append(points[1:], np.uint64(0)))]
+    found = np.zeros(len(points), dtype=np.bool_)
+    found[:-1] = begins[_pairs(points[:-1], points[1:])]
     if alone := [ord(word) for word in words if len(word) == 1]:
         found |= np.isin(points, alone)
     places: list[int] = np.flatnonzero(found).tolist()
@@ -185,8 +186,8 @@ def _beginnings(text: str, words: Collection[str]) -> list[int]:
 
 
 def _pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return hashes of pairs of characters, uint64 (N,)."""
-    return (first * np.uint64(40503) + second) & np.uint64(_PAIRS - 1)
+    """Return hashes of pairs of characters, uint32 (N,); what is more than 32 bits does not count."""
+    return (first * np.uint32(40503) + second) & np.uint32(_PAIRS - 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -179,6 +179,8 @@ class Finder:
         if self._recognise is not None:
             found = _joined(found, [one for one in self._recognise(clear) if one.type in self._kinds])
             plain = _cover(plain, found)
+        if not found and not names:
+            return []  # as in most texts: nothing beside a name, and no name to look for again
         beside = numbers_beside(plain, [(one.start, one.end) for one in found if one.type == "name"], self._kinds)
         if beside:
             found = sorted([*found, *beside])

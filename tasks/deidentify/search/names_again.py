@@ -15,6 +15,7 @@ from collections.abc import Iterator, Set
 import numpy as np
 import rjieba
 
+from infra.arrays.code_points import points_of
 from tasks.deidentify.forms.identifier import Identifier, Span, mentions
 from tasks.deidentify.forms.names import GIVEN, is_wordlike, surname_length
 from tasks.deidentify.forms.places import words
@@ -22,6 +23,7 @@ from tasks.deidentify.forms.places import words
 # matches: " ", "\u3000", "\n"
 # not: "王", ""
 _BLANK = re.compile("[\t\n\r \xa0\u3000]++")
+_BLANKS = points_of("\t\n\r \xa0\u3000")
 _MOST_BLANKS = 3
 """Blanks between two characters of a mention."""
 PART = "part of a name found before"
@@ -163,12 +165,9 @@ def _is_part(text: str, span: Span) -> bool:
 
 def _split(text: str, names: Set[str]) -> Iterator[Span]:
     """Yield mentions with blanks between the characters; across lines only those of three characters and more."""
-    blanks = [blank.span() for blank in _BLANK.finditer(text)]
-    if not blanks:
+    is_blank = np.isin(points_of(text), _BLANKS)
+    if not is_blank.any():
         return
-    is_blank = np.zeros(len(text), dtype=np.bool_)
-    for start, end in blanks:
-        is_blank[start:end] = True
     places = np.flatnonzero(~is_blank)
     for first, last in mentions(_BLANK.sub("", text), names):
         at = places[first:last]
