@@ -253,10 +253,10 @@ def arrays_of(tagger: Tagger, characters: np.ndarray, heads: int) -> dict[str, n
     """Return what `Encoder` reads: matrices of 8 bits with a scale a row, vectors as float32."""
     embeddings = tagger.encoder.embeddings
     words = embeddings.word_embeddings.weight + embeddings.token_type_embeddings.weight[0]
-    arrays = {"characters": characters, "heads": np.array(heads), **_rounded("embeddings", words)}
+    arrays = {"characters": characters, "heads": np.array(heads), **rounded("embeddings", words.detach().numpy())}
     for name, module in _parts(tagger).items():
-        weight = module.weight
-        arrays |= _rounded(name, weight) if weight.ndim == 2 else {name: weight.detach().numpy()}
+        weight = module.weight.detach().numpy()
+        arrays |= rounded(name, weight) if weight.ndim == 2 else {name: weight}
         arrays[f"{name}.bias"] = module.bias.detach().numpy()
     return arrays
 
@@ -275,8 +275,8 @@ def _parts(tagger: Tagger) -> dict[str, Any]:
     return parts
 
 
-def _rounded(name: str, weight: Tensor) -> dict[str, np.ndarray]:
-    held = weight.detach().numpy()
+def rounded(name: str, held: np.ndarray) -> dict[str, np.ndarray]:
+    """Return a matrix as integers of 8 bits with a scale a row, under its name and `NAME/scale`."""
     scale = np.maximum(np.abs(held).max(axis=1), 1e-9) / 127
     return {name: np.rint(held / scale[:, None]).astype(np.int8), f"{name}/scale": scale.astype(np.float32)}
 

@@ -91,15 +91,15 @@ _RESULT = re.compile(
     r"|UA|Cr|TG|LDL|HDL|CA(?:199|125|153|724|242|50))[: ]?\d{1,5}"
 )
 """A measured value that is written to its name."""
-# matches: "S-100", "T-04000", "铱-192", "GLI-2012", "MDA-MB-231"
+# matches: "S-100", "T-04000", "M81400/3", "铱-192", "GLI-2012", "MDA-MB-231"
 # matches: "miR-4746-5", "LINC00675", "LNC01309", "MGC-803", "AC099850.3", "SW480", "FK506"
 # not: "AC20190871", "HT20190871", "MIR", "S-0119", "X-43280", "骨-311"
 _CODE_OF_A_THING = re.compile(
     r"(?:hsa-)?(?:mi[Rr]|MIR|let)-?\d{1,5}[a-z]?(?:-\d{1,2}p?)?|(?:LINC|LNC|LOC)-?\d{3,9}|A[CLP]\d{6}\.\d{1,2}"
     r"|(?:MGC|SGC|SMMC|BEL|HCT|HT|SW|MKN|MCF|PANC|FK)-?\d{1,4}|MDA-MB-\d{3}|S-100[AB]?|[GR]-250|[MT]-\d{5}"
-    r"|[碘钴铯铱锶磷镭镥锝镓氟氙铟钇钐]-\d{2,3}|[A-Z]{2,5}-(?:19|20)\d\d"
+    r"|M-?\d{4,5}/\d|[碘钴铯铱锶磷镭镥锝镓氟氙铟钇钐]-\d{2,3}|[A-Z]{2,5}-(?:19|20)\d\d"
 )
-"""Names of RNA and of lines of cells, FK506, stains, isotopes, codes of SNOMED, and guidelines with their year."""
+"""Names of RNA and of lines of cells, FK506, stains, isotopes, codes of SNOMED and ICD-O, guidelines with a year."""
 # matches: "国械注", "国药准字", "械注准"
 # not: "住院号"
 _APPROVED = re.compile(r"(?:械注|药准|卫食|妆)[准字进许]{0,2}$")

@@ -18,10 +18,11 @@ from tasks.deidentify import deidentify
 from tasks.deidentify.explain import explain
 from tasks.deidentify.plan import Plan, make_plan
 from tasks.deidentify.recogniser import encoder as encoders
-from tasks.deidentify.recogniser import tagging
+from tasks.deidentify.recogniser import encoder_mean, tagging
 from tasks.deidentify.recogniser.archive import write_arrays
 from tasks.deidentify.recogniser.drawing import Drawing, Line
 from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, Encoder, Reading, erf, rows_of, unrounded
+from tasks.deidentify.recogniser.encoder_mean import mean_of
 from tasks.deidentify.recogniser.encoder_training import (
     Tagger,
     arrays_of,
@@ -152,6 +153,42 @@ def test_new_layers_begin_by_passing_on_what_they_are_given(tmp_path: Path) -> N
     np.testing.assert_allclose(Encoder(arrays).scores(text), scores, atol=0.2)  # weights of 8 bits
     grow(tagger, 3)
     assert len(tagger.encoder.encoder.layer) == 4
+
+
+def test_the_mean_of_encoders_lies_between_them(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    taggers = [started(saved(tmp_path), WORDS, characters, layers=2)[0] for _ in range(2)]
+    with torch.no_grad():
+        for tagger, by in zip(taggers, (0.1, -0.1), strict=True):
+            for each in tagger.parameters():
+                each.add_(by)
+    one, two = (arrays_with(each, characters, cost=1.0) for each in taggers)
+    mean = mean_of([one, two])
+    assert mean.keys() == one.keys() - {"cost", "least_lead"}
+    for name in ("embeddings", "layers.1.up", "layers.0.norm", "layers.1.down.bias", "head"):
+        expected = (unrounded(one, name) + unrounded(two, name)) / 2
+        np.testing.assert_allclose(unrounded(mean, name), expected, atol=0.01)
+    same = mean_of([one, one])
+    assert all(np.array_equal(same[name], one[name]) for name in same if "/" not in name)
+    with pytest.raises(ValueError, match="equal characters"):
+        mean_of([one, {**two, "characters": characters[1:]}])
+    with pytest.raises(ValueError, match="equal characters"):
+        mean_of([one, arrays_with(started(saved(tmp_path), WORDS, characters, layers=1)[0], characters)])
+
+
+def test_the_command_writes_the_mean_with_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    characters = characters_of(WORDS, [])
+    write_arrays(
+        tmp_path / "one.npz", arrays_with(started(saved(tmp_path), WORDS, characters, layers=1)[0], characters)
+    )
+    files = [str(tmp_path / "one.npz")] * 2
+    given = ["--cost", "1.5", "--least-lead", "7", "--output", str(tmp_path / "mean.npz")]
+    monkeypatch.setattr("sys.argv", ["encoder_mean", *files, *given])
+    encoder_mean.main()
+    with np.load(tmp_path / "one.npz") as one, np.load(tmp_path / "mean.npz") as mean:
+        assert (float(mean["cost"]), int(mean["least_lead"])) == (1.5, 7)
+        assert np.array_equal(one["layers.0.up"], mean["layers.0.up"])
+        assert Encoder(dict(mean)).least_lead == 7
 
 
 def test_labels_form_spans_and_cost_takes_them_away(tmp_path: Path) -> None:
