@@ -248,13 +248,13 @@ def room_of_a_ward(text: str, start: int, end: int, free_from: int) -> list[Span
 # matches: "4 母", "-05，", "6房", "2）"
 # not: "2天", "3.5", "12%", "1-2", "4级", "123"
 _BED_OF_UNIT = re.compile(
-    r"-?\d{1,2}(?=[\s，,。；;：:、)）(（/|]|床|房|号床|$|[\u4e00-\u9fff])"
-    r"(?!\s?(?:[天日周月年小时分h个例级名人次楼层张万元度期型]|[-~～至到/]\s?\d))"
+    r"-?\d{1,2}(?=[\s，,。；;：:、)）(（/|\u4e00-\u9fff]|$)"
+    r"(?!\s?(?:[天日周月年小时分h个例级名人次楼层张万元度期型对]|[-~～至到/]\s?\d))"
 )
 
 
 def bed_of_unit(text: str, start: int, end: int, free_from: int) -> list[Span]:
-    """The bed of an intensive-care unit, with the unit: CCU4, PICU2, VIP6房. Not ICU2天."""
+    """The bed of an intensive-care unit or a VIP ward, with the unit: CCU4, PICU2, VIP6房. Not ICU2天."""
     bed = None if text[start - 1 : start].isalnum() and text[start - 1].isascii() else _BED_OF_UNIT.match(text, end)
     return [(start, bed.end())] if bed else []
 

@@ -18,7 +18,7 @@ from tasks.deidentify.recogniser.archive import write_arrays
 from tasks.deidentify.recogniser.encoder import unrounded
 from tasks.deidentify.recogniser.encoder_training import rounded
 
-SETTINGS = ("cost", "least_lead")
+_SETTINGS = ("cost", "least_lead")
 _SHARED = ("characters", "heads")
 
 
@@ -30,13 +30,18 @@ def main() -> None:
     parser.add_argument("--least-lead", type=int, required=True, help="see encoder.py")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    held = [dict(np.load(file)) for file in options.files]
+    held = [_read(file) for file in options.files]
     settings = {"cost": np.array(options.cost), "least_lead": np.array(options.least_lead)}
     write_arrays(options.output, mean_of(held) | settings)
 
 
+def _read(file: Path) -> dict[str, np.ndarray]:
+    with np.load(file) as held:
+        return dict(held)
+
+
 def mean_of(encoders: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the mean of some weights, without `SETTINGS`; matrices of 8 bits are rounded again.
+    """Return the mean of some weights, without cost and least lead; matrices of 8 bits are rounded again.
 
     Raises:
         ValueError: the encoders have other characters, heads or layers.
@@ -47,7 +52,7 @@ def mean_of(encoders: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarra
             raise ValueError("only encoders with equal characters, heads and layers have a mean")
     means = {name: np.asarray(first[name]) for name in _SHARED}
     for name in first:
-        if "/" in name or name in _SHARED or name in SETTINGS:
+        if "/" in name or name in _SHARED or name in _SETTINGS:
             continue
         mean = np.mean([unrounded(each, name) for each in encoders], axis=0)
         means |= rounded(name, mean) if f"{name}/scale" in first else {name: mean.astype(np.float32)}

@@ -12,7 +12,6 @@ holds all lines.
 from __future__ import annotations
 
 import argparse
-import copy
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -80,9 +79,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=5e-4, help="highest learning rate")
     parser.add_argument("--characters", type=int, default=3000, help="characters of a step")
     parser.add_argument("--hidden", type=float, default=0.15, help="share of the characters of names that are changed")
-    parser.add_argument(
-        "--layers", type=int, default=4, help="layers that are kept, from the first on; more than there are: new on top"
-    )
+    parser.add_argument("--layers", type=int, default=4, help="layers that are kept, from the first on")
     parser.add_argument("--names-kept", type=float, default=0.0, help="share of the names that stay as written")
     parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16, where the device has it")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda for a GPU")
@@ -104,7 +101,6 @@ def main() -> None:
         tagger, heads = started(options.encoder, words, characters, options.layers)
     else:
         tagger, characters, heads = resumed(options.encoder)
-        grow(tagger, options.layers)
     examples = [example_of(line, characters) for line in lines]
     train(tagger, examples, options)
     arrays = arrays_of(tagger, characters, heads)
@@ -159,20 +155,6 @@ def resumed(file: Path) -> tuple[Tagger, np.ndarray, int]:
             module.weight.copy_(torch.from_numpy(unrounded(arrays, name)))
             module.bias.copy_(torch.from_numpy(unrounded(arrays, f"{name}.bias")))
     return tagger, arrays["characters"], heads
-
-
-def grow(tagger: Tagger, layers: int) -> None:
-    """Add layers on top, up to a number. They begin by passing on what they are given, normalised."""
-    held = tagger.encoder.encoder.layer
-    while len(held) < layers:
-        layer = copy.deepcopy(held[-1])
-        for module in (layer.attention.output, layer.output):
-            nn.init.zeros_(module.dense.weight)
-            nn.init.zeros_(module.dense.bias)
-            nn.init.ones_(module.LayerNorm.weight)
-            nn.init.zeros_(module.LayerNorm.bias)
-        held.append(layer)
-    tagger.encoder.config.num_hidden_layers = len(held)
 
 
 def example_of(line: Line, characters: np.ndarray) -> Example:

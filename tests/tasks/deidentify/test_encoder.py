@@ -28,7 +28,6 @@ from tasks.deidentify.recogniser.encoder_training import (
     arrays_of,
     characters_of,
     example_of,
-    grow,
     resumed,
     started,
     train,
@@ -134,25 +133,6 @@ def test_weights_that_are_trained_further_begin_as_they_were(tmp_path: Path) -> 
     with torch.no_grad():  # what is trained is what the file says, the embeddings of the segment included
         scores = torch.log_softmax(again(rows, torch.ones_like(rows)), -1)[0].numpy()
     np.testing.assert_allclose(scores, before.scores("患者王某，头痛。"), atol=2e-4)
-
-
-def test_new_layers_begin_by_passing_on_what_they_are_given(tmp_path: Path) -> None:
-    characters = characters_of(WORDS, [])
-    tagger, _ = started(saved(tmp_path), WORDS, characters, layers=2)
-    text = "患者王某，头痛。"
-    rows = torch.from_numpy(rows_of(text, characters))[None]
-    with torch.no_grad():
-        before = tagger.encoder(input_ids=rows).last_hidden_state
-        grow(tagger, 4)
-        after = tagger.encoder(input_ids=rows).last_hidden_state
-        scores = torch.log_softmax(tagger(rows, torch.ones_like(rows)), -1)[0].numpy()
-    normed = torch.nn.functional.layer_norm(before, before.shape[-1:])
-    torch.testing.assert_close(after, normed, atol=1e-4, rtol=1e-4)
-    arrays = arrays_with(tagger, characters)
-    assert Encoder(arrays).layers == 4
-    np.testing.assert_allclose(Encoder(arrays).scores(text), scores, atol=0.2)  # weights of 8 bits
-    grow(tagger, 3)
-    assert len(tagger.encoder.encoder.layer) == 4
 
 
 def test_the_mean_of_encoders_lies_between_them(tmp_path: Path) -> None:
