@@ -203,7 +203,10 @@ def _notes(recipe: PapersRecipe) -> tuple[str, ...]:
         f"Every model of stage 1 had {budgets[0]}, every model of stage 2 {budgets[1]} more, evaluation apart.",
         f"Fine-tuning: {tuning.batch_size} rows, rates {', '.join(f'{rate:g}' for rate in tuning.learning_rates)} "
         f"(the better mean on dev), epochs by records: {epochs}; seeds {', '.join(map(str, tuning.seeds))}, which also "
-        "draw the records.",
+        "draw the records"
+        + (
+            ". Answers about texts and pairs are read from the mean of the tokens." if tuning.pooling == "mean" else "."
+        ),
         "Scores in percent by each task's metric on its whole test file: mean ± standard deviation over seeds.",
         "A difference is clear if both tests reject chance at 5 %: over records and over seeds. Tests are many, and "
         "not corrected for that.",

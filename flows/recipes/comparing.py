@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from flows.recipes.loading import checked, overlaid
 from flows.recipes.pretraining import Preset, load_preset
+from tasks.downstream.catalogue import task
 from tasks.evaluate.papers.cells import Cell
 from tasks.evaluate.papers.models import MILESTONES, ComparedModel
 from tasks.finetune.params import FinetuneParams, Resources
@@ -37,6 +38,8 @@ class Tuning(BaseModel):
     """Dropout rate of encoder and head; None: the encoder's own."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """Precision of matrix products."""
+    pooling: Literal["cls", "mean"] = "cls"
+    """What the answer about a text or a pair is read from, as in `FinetuneParams`; taggers read every token."""
 
 
 class PapersRecipe(BaseModel):
@@ -92,6 +95,7 @@ class PapersRecipe(BaseModel):
             dropout=tuning.dropout,
             precision=tuning.precision,
             random_weights=cell.model == "random",
+            pooling=tuning.pooling if task(cell.task).answers_whole_texts else "cls",
             resources=Resources(trials_at_once=self.at_once, trials_per_gpu=self.at_once),
         )
 

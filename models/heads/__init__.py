@@ -61,10 +61,11 @@ def build(
             by default 5 and 33; `ranking`, `choice` and `alignment` take none.
         seed: seed of the fresh weights; None: torch's default generator draws them.
         options: the head's own options. All: `dropout` (0.1). `tagging`: `crf` (False). `triples`: `relation_weight`
-            (50), `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01). `alignment`: `pooling` (mean)
-            and the fields of `MultiSimilarityConfig`. `single`, `multi_label` and `tagging`: `network`, a name of
-            `models.networks.build` whose network answers instead of a dense layer. An `Encoder` is frozen then, and the
-            network reads its last four layers.
+            (50), `entity_threshold`, `relation_threshold` (0.5), `relation_prior` (0.01). `single`, `pair`,
+            `multi_label`, `ranking` and `choice`: `pooling` (cls; mean of the tokens' states). `alignment`: `pooling`
+            (mean) and the fields of `MultiSimilarityConfig`. `single`, `multi_label` and `tagging`: `network`, a name
+            of `models.networks.build` whose network answers instead of a dense layer. An `Encoder` is frozen then, and
+            the network reads its last four layers.
 
     Raises:
         ValueError: the head or an option is unknown (the message suggests similar ones), or a number is impossible.

@@ -1,4 +1,6 @@
-"""Heads on the final representation of [CLS]: dropout, then one dense layer (eHealth, appendix E).
+"""Heads on one state of a sequence: dropout, then one dense layer (eHealth, appendix E).
+
+The state is that of [CLS], or the mean of the tokens behind it (`pooling`).
 
 Shape legend: E examples, S sequences, D hidden size, C classes.
 """
@@ -17,31 +19,43 @@ from models.encoder.linear import Linear
 from models.heads.batch import TaskBatch
 from models.heads.encoders import AnyEncoder
 from models.heads.examples import HeadExample
+from models.heads.pooling import check_pooling
 from models.heads.task_model import TaskModel, check_num_labels, softmax_numpy
 from models.weights.task_heads import TransformersHead, multiple_choice, sequence_classifier
 
 
-class _FirstTokenHead(TaskModel):
-    """A dense layer on [CLS]."""
+class _SequenceHead(TaskModel):
+    """A dense layer on one state of each sequence."""
 
     problem_type: ClassVar[str | None] = None
     """How transformers' pipelines read the logits; None: a single logit."""
 
-    def __init__(self, encoder: AnyEncoder, outputs: int, *, dropout: float) -> None:
+    def __init__(self, encoder: AnyEncoder, outputs: int, *, dropout: float, pooling: str) -> None:
+        """`pooling`: one of `POOLINGS`. Raises ValueError for another."""
         super().__init__(encoder, dropout=dropout)
+        self.pooling = check_pooling(pooling)
         self.classifier = Linear(self.sizes.hidden_size, outputs)
         self.initialise_head()
 
+    def config(self) -> dict[str, Any]:
+        """See `TaskModel.config`."""
+        return {"dropout": self.dropout, "pooling": self.pooling}
+
     def logits(self, batch: TaskBatch) -> Tensor:
         """Return float32 (S, outputs), in the examples' order."""
-        return self.classifier(self.encode_first(batch)).float()
+        return self.classifier(self.pooled_states(batch, self.pooling)).float()
+
+    @property
+    def form(self) -> str:
+        """See `TaskModel.form`."""
+        return self.name if self.pooling == "cls" else f"{self.name}-{self.pooling}"
 
     def transformers_head(self) -> TransformersHead | None:
-        """See `TaskModel.transformers_head`."""
-        return sequence_classifier(self.classifier, self.dropout, self.problem_type)
+        """See `TaskModel.transformers_head`; its classes read [CLS]."""
+        return sequence_classifier(self.classifier, self.dropout, self.problem_type) if self.pooling == "cls" else None
 
 
-class _LabelHead(_FirstTokenHead):
+class _LabelHead(_SequenceHead):
     """A head with an output per label, which may have weights in the loss."""
 
     num_labels: int
@@ -64,13 +78,13 @@ class Single(_LabelHead):
     name = "single"
     problem_type = "single_label_classification"
 
-    def __init__(self, encoder: AnyEncoder, *, num_labels: int, dropout: float = 0.1) -> None:
+    def __init__(self, encoder: AnyEncoder, *, num_labels: int, dropout: float = 0.1, pooling: str = "cls") -> None:
         self.num_labels = check_num_labels(num_labels, self.name)
-        super().__init__(encoder, num_labels, dropout=dropout)
+        super().__init__(encoder, num_labels, dropout=dropout, pooling=pooling)
 
     def config(self) -> dict[str, Any]:
         """See `TaskModel.config`."""
-        return {"num_labels": self.num_labels, "dropout": self.dropout}
+        return {"num_labels": self.num_labels, **super().config()}
 
     def check_target(self, example: HeadExample) -> None:
         """Check a class from 0 to C - 1."""
@@ -102,13 +116,13 @@ class MultiLabel(_LabelHead):
     name = "multi_label"
     problem_type = "multi_label_classification"
 
-    def __init__(self, encoder: AnyEncoder, *, num_labels: int, dropout: float = 0.1) -> None:
+    def __init__(self, encoder: AnyEncoder, *, num_labels: int, dropout: float = 0.1, pooling: str = "cls") -> None:
         self.num_labels = check_num_labels(num_labels, self.name)
-        super().__init__(encoder, num_labels, dropout=dropout)
+        super().__init__(encoder, num_labels, dropout=dropout, pooling=pooling)
 
     def config(self) -> dict[str, Any]:
         """See `TaskModel.config`."""
-        return {"num_labels": self.num_labels, "dropout": self.dropout}
+        return {"num_labels": self.num_labels, **super().config()}
 
     def check_target(self, example: HeadExample) -> None:
         """Check zeros and ones, (C,)."""
@@ -132,17 +146,13 @@ class MultiLabel(_LabelHead):
         return list(torch.sigmoid(self.logits(batch)).cpu().numpy())
 
 
-class Ranking(_FirstTokenHead):
+class Ranking(_SequenceHead):
     """One score for a question with a candidate, [CLS] question [SEP] candidate [SEP], trained as right or wrong."""
 
     name = "ranking"
 
-    def __init__(self, encoder: AnyEncoder, *, dropout: float = 0.1) -> None:
-        super().__init__(encoder, 1, dropout=dropout)
-
-    def config(self) -> dict[str, Any]:
-        """See `TaskModel.config`."""
-        return {"dropout": self.dropout}
+    def __init__(self, encoder: AnyEncoder, *, dropout: float = 0.1, pooling: str = "cls") -> None:
+        super().__init__(encoder, 1, dropout=dropout, pooling=pooling)
 
     def check_target(self, example: HeadExample) -> None:
         """Check 1 for a right candidate or 0 for a wrong one."""
@@ -161,7 +171,7 @@ class Ranking(_FirstTokenHead):
         return self.logits(batch)[:, 0].tolist()
 
 
-class Choice(_FirstTokenHead):
+class Choice(_SequenceHead):
     """Multiple choice: one sequence per option, [CLS] option [SEP] question [SEP] text [SEP] (eHealth, appendix E).
 
     Each is judged right or wrong, and the most probable one is the answer. Examples may differ in their number of
@@ -171,16 +181,12 @@ class Choice(_FirstTokenHead):
     name = "choice"
     sequences_per_example = None
 
-    def __init__(self, encoder: AnyEncoder, *, dropout: float = 0.1) -> None:
-        super().__init__(encoder, 1, dropout=dropout)
+    def __init__(self, encoder: AnyEncoder, *, dropout: float = 0.1, pooling: str = "cls") -> None:
+        super().__init__(encoder, 1, dropout=dropout, pooling=pooling)
 
-    def config(self) -> dict[str, Any]:
-        """See `TaskModel.config`."""
-        return {"dropout": self.dropout}
-
-    def transformers_head(self) -> TransformersHead:
-        """See `TaskModel.transformers_head`."""
-        return multiple_choice(self.classifier, self.dropout)
+    def transformers_head(self) -> TransformersHead | None:
+        """See `TaskModel.transformers_head`; its class reads [CLS]."""
+        return multiple_choice(self.classifier, self.dropout) if self.pooling == "cls" else None
 
     def check_target(self, example: HeadExample) -> None:
         """Check the number of the right option, from 0."""

@@ -31,6 +31,7 @@ from models.encoder.randomness import SequenceNoise
 from models.heads.batch import TaskBatch, check_sequence, pack
 from models.heads.encoders import ENCODER_FOLDER, OWN_TYPE, AnyEncoder, EncoderSizes, TaskEncoder, as_task_encoder
 from models.heads.examples import HeadExample
+from models.heads.pooling import mean_states
 from models.weights.pretrained import CONFIG_FILE
 from models.weights.task_heads import TransformersHead, class_name, save_with_head
 
@@ -177,6 +178,15 @@ class TaskModel(nn.Module, ABC):
         if self.training:
             first_SD = self._drop(first_SD, Layout.from_lengths([1] * len(first_SD)), noise)
         return first_SD[batch.places]
+
+    def pooled_states(self, batch: TaskBatch, pooling: str) -> Tensor:
+        """Return one state (S, D) of each sequence after dropout, in the examples' order.
+
+        `pooling`: one of models/heads/pooling.py. The mean of a sequence without tokens is zeros.
+        """
+        if pooling == "cls":
+            return self.encode_first(batch)
+        return mean_states(self.encode(batch), batch.layout)[batch.places]
 
     def targets(self, batch: TaskBatch, name: str) -> Tensor:
         """Return the batch's targets of this name. Raises ValueError if it has none."""

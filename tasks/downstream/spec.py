@@ -110,6 +110,11 @@ class TaskSpec:
         """Head of models/heads for this task."""
         return HEADS[self.kind]
 
+    @property
+    def answers_whole_texts(self) -> bool:
+        """True if a text, a pair or an option has one answer, false if tokens are judged."""
+        return self.kind not in (Kind.TAGGING, Kind.NESTED_TAGGING, Kind.TRIPLES)
+
 
 @dataclass(frozen=True, slots=True)
 class Reject:

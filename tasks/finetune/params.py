@@ -124,6 +124,10 @@ class FinetuneParams(TuningParams):
     dropout_bigru, dropout_avrnn, avrnn, avcnn, dpcnn or staresgru_cnn for classes and labels. Its grid is the paper's
     (batches of 64, at most 100 epochs, patience 10), with a learning rate of 0.001."""
 
+    pooling: Literal["cls", "mean"] = Field(default="cls", exclude_if=lambda value: value == "cls")
+    """What the answer is read from, where a text or a pair has one: the state of [CLS], as in the papers, or the mean
+    of its tokens' states. The mean may suit small models and few records, whose pre-training never trained [CLS]; no
+    class of transformers reads it."""
     class_weights: Literal["balanced"] | None = Field(default=None, exclude_if=lambda value: value is None)
     """balanced: in training a record counts the more, the rarer its label is, so that all labels together count alike;
     of several labels, where a label is given counts as much as where it is not. For tasks of one or several labels."""
@@ -134,7 +138,8 @@ class FinetuneParams(TuningParams):
     @property
     def head_options(self) -> dict[str, Any]:
         """Options of the head that do not follow from the task."""
-        return ({"crf": True} if self.crf else {}) | ({"network": self.network} if self.network is not None else {})
+        given = {"crf": self.crf or None, "network": self.network, "pooling": None if self.pooling == "cls" else "mean"}
+        return {name: value for name, value in given.items() if value is not None}
 
     def grid(self, spec: TaskSpec) -> Grid:
         """Return the grid of the task, or of networks, with the values that are given here."""

@@ -110,6 +110,9 @@ def make_trials(
         raise UserError("Networks have a CRF of their own, such as bilstm_crf and staresgru_cnn_crf. Leave crf out.")
     if params.crf and spec.kind is not Kind.TAGGING:
         raise UserError(f"crf is only for tagging, and {spec.title} is of kind {spec.kind}. Leave it out.")
+    if params.pooling != "cls" and (params.network is not None or not spec.answers_whole_texts):
+        over = "a network" if params.network is not None else f"{spec.title}, whose tokens are judged one by one"
+        raise UserError(f"pooling is for one answer per text, not for {over}. Leave it out.")
     return [
         TaskTrial(
             task=spec.name,

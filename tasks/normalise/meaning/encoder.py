@@ -75,7 +75,7 @@ class NameEncoder:
 
     @property
     def pooling(self) -> str:
-        """How states become a vector (`models.heads.alignment.POOLINGS`)."""
+        """How states become a vector (`models.heads.pooling.POOLINGS`)."""
         return self._model.pooling
 
     def vectors(self, names: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:

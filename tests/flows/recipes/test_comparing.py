@@ -44,6 +44,12 @@ def test_fine_tunings_at_a_time_share_a_gpu_and_change_no_result() -> None:
     assert alone.model_dump(mode="json") == together.model_dump(mode="json")
 
 
+def test_the_mean_of_the_tokens_answers_about_texts_and_pairs_alone() -> None:
+    recipe = load_papers({}, {"tuning.pooling": "mean"})
+    found = {name: recipe.finetuning(Cell("bert", name, 300)).pooling for name in ("cmedtc", "cmedqq", "cmedqaner")}
+    assert found == {"cmedtc": "mean", "cmedqq": "mean", "cmedqaner": "cls"}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [({"flops": 1e12}, "give both, or neither"), ({"flops": -1.0, "more_flops": 1.0}, "flops"), ({"rows": 1}, "rows")],

@@ -161,5 +161,5 @@ def test_targets_must_be_concepts() -> None:
     model = model_of()
     with pytest.raises(ValueError, match="2 names need as many concepts"):
         model.collate([HeadExample((name_of(7), name_of(8)), np.array([1]))])
-    with pytest.raises(ValueError, match="pooling must be one of mean, cls"):
+    with pytest.raises(ValueError, match="pooling must be one of cls, mean"):
         heads.build("alignment", SIZES, pooling="max")

@@ -125,6 +125,11 @@ def test_seed_determines_fresh_weights_and_leaves_the_generator_alone(make_model
         (lambda: heads.build("ranking", num_labels=2), "has no option 'num_labels'"),
         (lambda: heads.build("two_stream", {"vocab_size": 9}, num_labels=5), "needs two num_labels"),
         (lambda: heads.build("single", {"vocab_size": 9}, num_labels=2, dropout=1.0), r"dropout must be in \[0, 1\)"),
+        (
+            lambda: heads.build("choice", {"vocab_size": 9}, pooling="max"),
+            "pooling must be one of cls, mean, got 'max'",
+        ),
+        (lambda: heads.build("tagging", num_labels=5, pooling="mean"), "has no option 'pooling'"),
     ],
 )
 def test_impossible_heads_are_refused(call: Callable, message: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -31,30 +32,39 @@ def loss_of(model: TaskModel, examples: list[HeadExample]) -> dict[str, Tensor]:
     return model(model.collate(examples))
 
 
-def test_single_and_pair(make_model: Callable, make_examples: Callable) -> None:
+def pooled(pooling: str, states: Tensor) -> Tensor:
+    """The state (D,) that a label is read from."""
+    return states[0] if pooling == "cls" else states[1:-1].mean(0)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_single_and_pair(pooling: str, make_model: Callable, make_examples: Callable) -> None:
     for kind in ("single", "pair"):
-        model, examples = make_model(kind).eval(), make_examples(kind)
-        logits = [dense(model.classifier, hidden_states(model, example)[0][0]) for example in examples]
+        model, examples = make_model(kind, pooling=pooling).eval(), make_examples(kind)
+        logits = [dense(model.classifier, pooled(pooling, hidden_states(model, e)[0])) for e in examples]
         logs = [row.log_softmax(0)[example.target] for row, example in zip(logits, examples, strict=True)]
         torch.testing.assert_close(loss_of(model, examples)["loss"], -torch.stack(logs).mean())
         for row, probabilities in zip(logits, model.predict(model.collate(examples)), strict=True):
             np.testing.assert_allclose(probabilities, row.softmax(0).detach(), rtol=1e-4)
 
 
-def test_multi_label(make_model: Callable, make_examples: Callable) -> None:
-    model, examples = make_model("multi_label").eval(), make_examples("multi_label")
-    p = torch.stack([dense(model.classifier, hidden_states(model, e)[0][0]).sigmoid() for e in examples])
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_multi_label(pooling: str, make_model: Callable, make_examples: Callable) -> None:
+    model, examples = make_model("multi_label", pooling=pooling).eval(), make_examples("multi_label")
+    states = [pooled(pooling, hidden_states(model, e)[0]) for e in examples]
+    p = torch.stack([dense(model.classifier, state).sigmoid() for state in states])
     y = torch.tensor(np.stack([example.target for example in examples]))
     torch.testing.assert_close(loss_of(model, examples)["loss"], -(y * p.log() + (1 - y) * (1 - p).log()).mean())
 
 
-def test_ranking_and_choice_judge_each_sequence(make_model: Callable, make_examples: Callable) -> None:
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_ranking_and_choice_judge_each_sequence(pooling: str, make_model: Callable, make_examples: Callable) -> None:
     for kind in ("ranking", "choice"):
-        model, examples = make_model(kind).eval(), make_examples(kind)
+        model, examples = make_model(kind, pooling=pooling).eval(), make_examples(kind)
         logs = []
         for example in examples:
             for option, hidden in enumerate(hidden_states(model, example)):
-                p = dense(model.classifier, hidden[0]).sigmoid()
+                p = dense(model.classifier, pooled(pooling, hidden)).sigmoid()
                 right = example.target == (option if kind == "choice" else 1)
                 logs.append((p if right else 1 - p).log())
         torch.testing.assert_close(loss_of(model, examples)["loss"], -torch.cat(logs).mean())

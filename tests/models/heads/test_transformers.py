@@ -138,6 +138,21 @@ def test_heads_that_transformers_lacks_are_refused_by_name(
     assert torch.equal(open_encoder(tmp_path).embeddings.word.weight, model.encoder.embeddings.word.weight)
 
 
+@pytest.mark.parametrize("kind", ["single", "pair", "multi_label", "ranking", "choice"])
+def test_labels_that_are_read_from_the_mean_are_refused_by_name(
+    kind: str, make_examples: Callable, tmp_path: Path
+) -> None:
+    model, examples = model_with(kind, "bert", pooling="mean"), make_examples(kind)
+    model.save(tmp_path)
+    assert model.transformers_class is None
+    with pytest.raises(ValueError, match=f"model type `yiwen-{kind}-mean`"):
+        AutoModel.from_pretrained(tmp_path)
+    loaded = heads.load(tmp_path)
+    assert loaded.config() == model.config()
+    for first, second in zip(predict(model, examples), predict(loaded, examples), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
 def test_more_classes_than_a_classifier_holds_are_refused_by_name(tmp_path: Path) -> None:
     """32 hidden units hold 16 classes, two units each."""
     for classes in (16, 17):

@@ -535,11 +535,27 @@ def test_random_weights_forget_the_encoder(world: World) -> None:
         ({"max_length": 100}, "more than the encoder's 64 positions"),
         ({"max_length": 4}, "leaves no room"),
         ({"crf": True}, "crf is only for tagging"),
+        ({"pooling": "mean", "network": "cnn"}, "pooling is for one answer per text, not for a network"),
     ],
 )
 def test_impossible_settings_are_rejected(changes: dict[str, Any], message: str, world: World) -> None:
     with pytest.raises(UserError, match=message):
         world.run("cmedqq", **changes)
+
+
+def test_the_mean_of_the_tokens_can_answer_where_a_text_has_one_answer(
+    world: World, pairs: Artifact, tmp_path: Path
+) -> None:
+    artifact = world.run("cmedqq", seeds=(1,), epochs=(4,), pooling="mean")
+    assert json.loads(artifact.read_file("model/head.json"))["pooling"] == "mean"
+    assert json.loads(pairs.read_file("model/head.json"))["pooling"] == "cls"
+    rows = artifact.scan("predictions").filter(pl.col("split") == "dev").collect()
+    found = Predictor(artifact.download(tmp_path / "mean", "model"), device="cpu").predict(rows["texts"].to_list())
+    assert [json.dumps(one.answer) for one in found] == rows["answer"].to_list()
+    other = pairs.scan("predictions").filter(pl.col("split") == "dev").collect()
+    assert rows["scores"].to_list() != other["scores"].to_list()
+    with pytest.raises(UserError, match="pooling is for one answer per text, not for CMeEE"):
+        world.run("cmeee", pooling="mean")
 
 
 def test_missing_models_and_files_are_rejected(world: World, tmp_path: Path) -> None:
