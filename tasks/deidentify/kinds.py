@@ -1,6 +1,6 @@
 """Table of all kinds of identifiers: what is recognised, what replaces it, which profiles and regulations ask for it.
 
-To add a kind, add an `IdentifierType` to `TYPES` (every profile treats it) or to `REGULATED_TYPES` (some profiles do).
+To add a kind, add an `IdentifierType` to `REGULATED_TYPES`, or to `TYPES` if it is looked for even where it is off.
 `python -m flows deidentify --kinds` prints the table, and docs/privacy.md shows it by regulation.
 """
 

@@ -1,4 +1,4 @@
-"""Types of identifiers that regulations name and that only some profiles treat.
+"""Types of identifiers that regulations name: papers, machines and accounts for every profile, dates for some.
 
 The shape is that of `tasks/deidentify/identifier_types.py`: each way has texts in which it finds identifiers (in
 braces), and similar ones that must stay.
@@ -41,6 +41,7 @@ from tasks.deidentify.forms.institutions import (
     workplace_before,
 )
 from tasks.deidentify.forms.machine_numbers import batch_of_implant, coordinates_fit, ip_fits, plate_fits
+from tasks.deidentify.forms.numbers import passport_fits
 
 _HAN = "\u4e00-\u9fff"
 _CODE = r"(?P<value>(?=[A-Z\-]{0,8}\d)[A-Za-z0-9][A-Za-z0-9\-./]{1,27}+)(?<![./-])"
@@ -214,7 +215,6 @@ REGULATED_TYPES = (
         "〔车牌号〕",
         About(
             what="licence plates and chassis numbers",
-            profiles=("hipaa", "gbt35273"),
             hipaa="L: vehicle identifiers",
             gbt="车辆信息",
         ),
@@ -292,7 +292,6 @@ REGULATED_TYPES = (
         "〔证书号〕",
         About(
             what="licences and certificates of persons",
-            profiles=("hipaa", "gbt35273"),
             hipaa="K: certificate and license numbers",
             gbt="驾驶证, 工作证",
         ),
@@ -332,7 +331,6 @@ REGULATED_TYPES = (
         "〔工号〕",
         About(
             what="staff numbers",
-            profiles=("hipaa", "gbt35273"),
             hipaa="R: any other unique identifying number",
             gbt="工作证",
         ),
@@ -471,7 +469,6 @@ REGULATED_TYPES = (
         "〔军官证号〕",
         About(
             what="military and police certificates",
-            profiles=("hipaa", "gbt35273"),
             hipaa="K: certificate and license numbers",
             gbt="军官证",
         ),
@@ -490,16 +487,25 @@ REGULATED_TYPES = (
         "〔居住证号〕",
         About(
             what="residence permits",
-            profiles=("hipaa", "gbt35273"),
             hipaa="K: certificate and license numbers",
             gbt="居住证",
         ),
         (
             Cues(
-                found=("居住证号{830000199201012334}，", "暂住证：{42010600123}", "居留许可{B20331784}，"),
+                found=(
+                    "居住证号{830000199201012334}，",
+                    "暂住证：{42010600123}",
+                    "居留许可{B20331784}，",
+                    "在留卡{UH48829017ER}，",
+                ),
                 kept=("居住证过期", "居住证3年"),
-                words="居住证 居住证号 居住证号码 暂住证 暂住证号 永居证 永久居留证 居留许可 居留许可号 居留证",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{0,3}}\d{{8,18}}[Xx]?)(?![0-9A-Za-z])")),
+                words=(
+                    "在留卡 在留卡号 居住证 居住证号 居住证号码 暂住证 暂住证号 永居证 永久居留证 居留许可 居留许可号 "
+                    "居留证"
+                ),
+                beside=Values(
+                    re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{0,3}}\d{{8,18}}(?:[Xx]|[A-Z]{{2}})?)(?![0-9A-Za-z])")
+                ),
                 header="number",
             ),
         ),
@@ -509,7 +515,6 @@ REGULATED_TYPES = (
         "〔通行证号〕",
         About(
             what="travel permits of Hong Kong, Macao and Taiwan",
-            profiles=("hipaa", "gbt35273"),
             hipaa="K: certificate and license numbers",
             gbt="港澳台通行证",
         ),
@@ -523,10 +528,10 @@ REGULATED_TYPES = (
             ),
             Number(
                 found=("持{H0981234501}入院",),
-                kept=("GH0981234501", "H098123450"),
-                pattern=re.compile(r"(?<![0-9A-Za-z\-.])[HM]\d{10}(?![0-9A-Za-z\-])"),
+                kept=("国药准字H0981234501", "批号H0981234501", "H09812345.01"),
+                pattern=re.compile(r"(?<![0-9A-Za-z\-.])[HM]\d{10}(?![0-9A-Za-z\-.])"),
                 least=10,
-                fits=lambda text, start, number: True,
+                fits=passport_fits,
             ),
         ),
     ),
@@ -535,7 +540,6 @@ REGULATED_TYPES = (
         "〔账号〕",
         About(
             what="accounts of Alipay, DingTalk, Douyin, Weibo and other services",
-            profiles=("hipaa", "gbt35273"),
             hipaa="R: any other unique identifying number",
             gbt="个人信息主体账号, 昵称",
         ),
@@ -595,6 +599,7 @@ REGULATED_TYPES = (
             Cues(
                 found=("微博@{肝胆外科小刀医生} ", "昵称：{骆驼祥子}，", "微信名“{仁心仁术梁}”"),
                 kept=("微博上说", "昵称不详", "微信名片"),
+                next_characters=' ：:@“"',
                 words="微博 昵称 网名 微信名 微信昵称 抖音名",
                 beside=Values(
                     re.compile(

@@ -203,7 +203,7 @@ _BED_NUMBER = re.compile(
     r"(?:(?<![\d.\-A-Za-z共设放有每约室备增缺×/~～至到])|(?<=[^\d增扩加大][至到])"
     r"|(?<=[\u4e00-\u9fff]-)|(?<=[^\d][/])|(?<=[救护察观醒产]室))"
     r"(?P<value>(?:\d{1,3}[、,，和及/]){0,6}"
-    r"(?:加|急诊抢|抢|重症|监护|监|急|特|待产|虚拟|预留|留观|(?:(?<![\u4e00-\u9fff])|(?<=科))(?:产|康|隔)-?"
+    r"(?:加|急诊抢|抢救|抢|产房|留|重症|监护|监|急|特|待产|虚拟|预留|留观|(?:(?<![\u4e00-\u9fff])|(?<=科))(?:产|康|隔)-?"
     r"|[儿内外妇骨眼隔]-|[东西南北]区|[+＋]|(?<![A-Za-z])[A-Z]{1,5}(?:区|[ \-])?)?"
     r"(?:\d{1,3}|0\d{3})(?:-\d{1,3})?)$"
 )
@@ -257,6 +257,16 @@ def bed_of_unit(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """The bed of an intensive-care unit or a VIP ward, with the unit: CCU4, PICU2, VIP6房. Not ICU2天."""
     bed = None if text[start - 1 : start].isalnum() and text[start - 1].isascii() else _BED_OF_UNIT.match(text, end)
     return [(start, bed.end())] if bed else []
+
+
+# matches: "3/12/26"
+# not: "3/12/加2", "8、9"
+_DATE_WITH_SLASHES = re.compile(r"\d{1,4}/(?:0?[1-9]|1[0-2])/\d{2,4}")
+
+
+def list_of_beds(text: str, start: int, end: int, match: re.Match[str]) -> bool:
+    """Refuse a date with slashes: 3/12/26."""
+    return not _DATE_WITH_SLASHES.fullmatch(match["value"])
 
 
 def bed_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
@@ -466,7 +476,9 @@ def names_of_kin(text: str, start: int, end: int, free_from: int) -> list[Span]:
 
 # matches: "新生儿：", "患儿", "暂名"
 # not: "陪同人："
-_NEWBORN_BEFORE = re.compile(r"(?:新生儿|[患女男活]婴?儿?|婴儿?|暂名|召回|疾病筛查|死亡报告)[：:，, （(]{0,2}$")
+_NEWBORN_BEFORE = re.compile(
+    r"(?:新生儿[\u4e00-\u9fff]{0,8}|[患女男活]婴?儿?|婴儿?|暂名|召回|疾病筛查|死亡报告)[：:，, （(]{0,2}$"
+)
 # matches: "，日龄3天", "，早产儿", "：出生时间"
 # not: "，陪同"
 _NEWBORN_BEHIND = re.compile(

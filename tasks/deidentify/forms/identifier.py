@@ -119,6 +119,7 @@ class Cues(Way):
 
     def pattern_of(self, spelling: str) -> str:
         """Regular expression of a word with what must be written around it. It begins with the word itself."""
+        spelling = spelling.replace("(", r"\(")
         before = f"(?<={self.before}{spelling})" if self.before else ""
         after = f"(?={self.after})" if self.after else ""
         following = f"(?=[{self.next_characters}])" if self.next_characters else ""

@@ -27,9 +27,9 @@ _LATEST_YEAR = 2100
 # matches: "货号：", "条码"
 # not: "手机："
 _CODE_CUE = re.compile(r"(?:批号|货号|编号|登录号|条码号?|ISBN|ISSN)[：: ]?$")
-# matches: "ab"
-# not: "电话", "12"
-_LETTER_BEFORE = re.compile(r"[A-Za-z_]$")
+# matches: "ab", "img_"
+# not: "电话", "12", "手机_"
+_LETTER_BEFORE = re.compile(r"(?:[A-Za-z]|[A-Za-z0-9]_)$")
 # matches: "my tel", "加vx", "FAX"
 # not: "ab"
 _CONTACT_BEFORE = re.compile(r"(?:tel|fax|phone|mobile|mob|[vw]x|weixin|wechat|qq|no)$", re.IGNORECASE)
@@ -163,9 +163,17 @@ def born_login_fits(text: str, start: int, number: str) -> bool:
     return not _BEFORE_A_DATE.match(number.rstrip("0123456789"))
 
 
+# matches: "6217****0071"
+# not: "6217*****0071"
+_CARD_IN_AN_APP = re.compile(r"62\d\d\*{4}\d{4}")
+
+
 def masked_card_fits(text: str, start: int, number: str) -> bool:
-    """Require the places of a bank card: 6228*********4417."""
-    return 14 <= sum(character.isdigit() or character == "*" for character in number) <= 19
+    """Require the places of a bank card, 6228*********4417, or what apps show of one: 6217****0071."""
+    return (
+        bool(_CARD_IN_AN_APP.fullmatch(number))
+        or 14 <= sum(character.isdigit() or character == "*" for character in number) <= 19
+    )
 
 
 def starred_fits(text: str, start: int, number: str) -> bool:
@@ -216,6 +224,14 @@ _PUBLISHED = re.compile(
 )
 
 
+# matches: "250306008", "C02030207200006061890000006", "XA10BAE010A010010178843"
+# not: "0250306008", "C0203020", "912345678"
+_CATALOGUED = re.compile(
+    r"(?:1[1-4]|2[1-7]|3[1-4]|4[1-8])(?:0[1-9]|1\d)\d{5}|C(?:0[1-9]|1\d)\d{24}|X[A-Z]\d\d[A-Z]{2,3}[A-Z0-9]{10,20}"
+)
+"""Codes of the national catalogues of medical services (nine digits), consumables and drugs, as bills have them."""
+
+
 def code_form_fits(text: str, start: int, number: str) -> bool:
     """Refuse what numbers a thing: 组合码LB0048712."""
     return not is_of_a_thing(text, start, number, is_code=True)
@@ -224,6 +240,8 @@ def code_form_fits(text: str, start: int, number: str) -> bool:
 def long_number_fits(text: str, start: int, number: str) -> bool:
     """Refuse dates, measured values, licences of drugs, and what is published; the rest names a case or a person."""
     digits = re.sub("[^0-9]", "", number)
+    if _CATALOGUED.fullmatch(number):
+        return False
     if len(digits) < (8 if number[0].isdigit() or "-" in number else 6) or digits.endswith("00000"):
         return False
     if number[-14:].isdigit() and is_date(digits[:8]) and len(digits) in (8, 12, 14):

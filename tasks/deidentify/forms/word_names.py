@@ -339,6 +339,8 @@ def called_as_kin(text: str, start: int, end: int, free_from: int) -> list[Span]
     before = _BEFORE_KIN.search(text, max(free_from, start - 3), start)
     if before is None or before["name"] in _NO_KIN or not surname_length(before["name"], 0):
         return []
+    if before["name"] == "周" and text[start] in "二三四五六":
+        return []  # 周三叔叔来接
     return [] if _OF_MANY.match(text, end) else [(start - 1, end)]
 
 

@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("--hidden", type=float, default=0.15, help="share of the characters of names that are changed")
     parser.add_argument("--layers", type=int, default=4, help="layers that are kept, from the first on")
     parser.add_argument("--names-kept", type=float, default=0.0, help="share of the names that stay as written")
+    parser.add_argument("--dropout", type=float, default=0.0, help="rate of dropout on states and attention")
     parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16, where the device has it")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda for a GPU")
     parser.add_argument("--cost", type=float, default=2.0, help="what a span must be worth more than none, in nats")
@@ -101,6 +102,7 @@ def main() -> None:
         tagger, heads = started(options.encoder, words, characters, options.layers)
     else:
         tagger, characters, heads = resumed(options.encoder)
+    set_dropout(tagger, options.dropout)
     examples = [example_of(line, characters) for line in lines]
     train(tagger, examples, options)
     arrays = arrays_of(tagger, characters, heads)
@@ -155,6 +157,13 @@ def resumed(file: Path) -> tuple[Tagger, np.ndarray, int]:
             module.weight.copy_(torch.from_numpy(unrounded(arrays, name)))
             module.bias.copy_(torch.from_numpy(unrounded(arrays, f"{name}.bias")))
     return tagger, arrays["characters"], heads
+
+
+def set_dropout(tagger: Tagger, rate: float) -> None:
+    """Set the rate of all dropout in the encoder."""
+    for module in tagger.encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
 
 
 def example_of(line: Line, characters: np.ndarray) -> Example:
