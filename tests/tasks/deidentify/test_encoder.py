@@ -29,6 +29,7 @@ from tasks.deidentify.recogniser.encoder_training import (
     characters_of,
     example_of,
     resumed,
+    set_dropout,
     started,
     train,
 )
@@ -133,6 +134,19 @@ def test_weights_that_are_trained_further_begin_as_they_were(tmp_path: Path) -> 
     with torch.no_grad():  # what is trained is what the file says, the embeddings of the segment included
         scores = torch.log_softmax(again(rows, torch.ones_like(rows)), -1)[0].numpy()
     np.testing.assert_allclose(scores, before.scores("患者王某，头痛。"), atol=2e-4)
+
+
+def test_dropout_is_that_of_the_option_in_training_alone(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    tagger, _ = started(saved(tmp_path), WORDS, characters, layers=2)
+    rows, mask = torch.arange(2, 8)[None], torch.ones(1, 6, dtype=torch.int64)
+    for rate in (0.0, 0.5):
+        set_dropout(tagger, rate)
+        with torch.no_grad():
+            tagger.train()
+            assert torch.equal(tagger(rows, mask), tagger(rows, mask)) == (rate == 0.0)
+            tagger.eval()
+            assert torch.equal(tagger(rows, mask), tagger(rows, mask))
 
 
 def test_the_mean_of_encoders_lies_between_them(tmp_path: Path) -> None:
@@ -367,6 +381,15 @@ def test_the_encoder_reads_no_piece_that_is_sure_to_hold_nothing() -> None:
     model = Model(MODEL, reading)
     assert model(plain) == [] and len(model(doubtful)) == 1
     assert reading.texts == [doubtful]
+
+
+@needs_model
+def test_bare_numbers_of_beds_are_read_sooner_than_the_linear_model_takes_them_for_any() -> None:
+    text = "交：7低热，8～10出院。"
+    reading = _Marking((), 0)
+    assert Model(MODEL)(text) == Model(MODEL, reading)(text) == []
+    assert reading.texts == [text]
+    assert Model(MODEL, unread := _Marking((), 100))(text) == [] and unread.texts == []
 
 
 @needs_model
