@@ -324,9 +324,9 @@ def pinyin_login(text: str, start: int, end: int, free_from: int) -> list[Span]:
     return [login.span("value")] if name and name["surname"] in _SURNAMES_IN_PINYIN else []
 
 
-# matches: "，李", "床刘", "问王", "@高"
+# matches: "，李", "床刘", "问王", "@高", "亏祁"
 # not: "大小", "告诉"
-_BEFORE_KIN = re.compile(rf"(?:^|[^{_HAN}A-Za-z]|[床找问请让给跟叫谢和])(?P<name>[{_HAN}])$")
+_BEFORE_KIN = re.compile(rf"(?:^|[^{_HAN}A-Za-z]|[床找问请让给跟叫谢和由被亏替])(?P<name>[{_HAN}])$")
 _NO_KIN = frozenset("和有于向从同时连应安常单方全平简明那")
 """Surnames that before 姐 or 妈妈 are more often words."""
 # matches: "妹", "们", "弟"

@@ -39,6 +39,7 @@ from tasks.deidentify.search.lone_names import lone_names, may_hold_lone_names
 from tasks.deidentify.search.names_again import PART, names_again
 from tasks.deidentify.search.numbers_beside_names import numbers_beside
 from tasks.deidentify.search.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
+from tasks.deidentify.search.whole_addresses import whole_addresses
 from tasks.text.phrase_glance import PhraseGlance
 
 _PLAIN_FORMS = {
@@ -181,6 +182,8 @@ class Finder:
             plain = _cover(plain, found)
         if not found and not names:
             return []  # as in most texts: nothing beside a name, and no name to look for again
+        found = whole_addresses(plain, found)
+        plain = _cover(plain, found)
         beside = numbers_beside(plain, [(one.start, one.end) for one in found if one.type == "name"], self._kinds)
         if beside:
             found = sorted([*found, *beside])

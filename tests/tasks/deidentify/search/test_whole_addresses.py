@@ -1,0 +1,55 @@
+"""An address takes what belongs to its end, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from tasks.deidentify import deidentify
+from tasks.deidentify.forms.identifier import Identifier
+from tasks.deidentify.plan import Plan
+from tasks.deidentify.search.whole_addresses import whole_addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "whole"),
+    [
+        ("寄十堰市天河广场旁中百超市楼上，", "十堰市天河广场", "十堰市天河广场旁"),
+        ("寄十堰市天河广场中百超市楼上，", "十堰市天河广场", "十堰市天河广场中百超市楼上"),
+        ("珞喻路1037号旁边小卖部", "珞喻路1037号", "珞喻路1037号旁边"),
+        ("纸坊街7栋楼下，左下肢旁开", "纸坊街7栋", "纸坊街7栋楼下"),
+        ("还是玉兰花园7-2-401吧", "玉兰花园", "玉兰花园7-2-401"),
+        ("去关山街当代社区补缴", "关山街", "关山街当代社区"),
+        ("去建港街社区卫生服务中心", "建港街", "建港街"),
+        ("在青州市摔倒在门口", "青州市", "青州市"),
+        ("住后湖街2026-11-28入院", "后湖街", "后湖街"),
+        ("住后湖街，楼上漏水", "后湖街", "后湖街"),
+        ("住后湖街3-5.2级", "后湖街", "后湖街"),
+        ("籍贯青州市患者左腋下旁", "青州市", "青州市"),
+    ],
+)
+def test_an_address_has_its_end(text: str, found: str, whole: str) -> None:
+    start = text.index(found)
+    one = Identifier(start, start + len(found), "address")
+    assert whole_addresses(text, [one]) == [one._replace(end=start + len(whole))]
+
+
+def test_the_end_stops_before_the_next_identifier_and_other_kinds_stay() -> None:
+    text = "住江岸区后湖街朱河副食隔壁，王芳楼上"
+    inside, address = Identifier(7, 9, "name"), Identifier(1, 7, "address")
+    assert whole_addresses(text, [address, inside]) == [address, inside]
+    assert whole_addresses(text, [address]) == [Identifier(1, 13, "address")]
+    name = Identifier(14, 16, "name")
+    assert whole_addresses(text, [name]) == [name]
+
+
+def test_addresses_with_a_word_between_them_are_one() -> None:
+    text = "知音湖大道中法新城，后湖街"
+    parts = [Identifier(0, 5, "address"), Identifier(7, 9, "address"), Identifier(10, 13, "address")]
+    assert whole_addresses(text, parts) == [Identifier(0, 9, "address"), parts[2]]
+    two = [Identifier(0, 2, "address"), Identifier(3, 5, "address")]
+    assert whole_addresses("甲路是乙路", two) == two
+
+
+def test_rules_find_the_whole_end() -> None:
+    text = "地址：湖北省武汉市洪山区珞喻路1037号旁边，电话不详"
+    assert deidentify(text, Plan(recogniser=False))[0] == "地址：〔地址〕，电话不详"
