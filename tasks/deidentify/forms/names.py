@@ -166,10 +166,10 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 # matches: "李峤"
 # not: "陈新:"
 _HAN_ONLY = re.compile(r"[\u4e00-\u9fff]+$")
-# matches: "之，", "之"
-# not: "之女"
-_ENDS_IN_ZHI = re.compile(r"之(?=$|[\s，,。；;、（()）/／：:])")
-"""The last character of 王牧之, which elsewhere is a particle."""
+# matches: "之，", "之", "来。"
+# not: "之女", "来院"
+_LAST_OF_A_NAME = re.compile(r"[之来](?=$|[\s，,。；;、（()）/／：:])")
+"""The last character of 王牧之 and 段福来, which elsewhere is a particle or a verb."""
 # matches: "医", "*"
 # not: "，"
 _WORD_CONTINUES = re.compile(r"[\u4e00-\u9fff*]")
@@ -215,7 +215,7 @@ def name_end(text: str, start: int) -> int | None:
     for length in (2, 1):
         end = start + surname + length
         if end <= len(text) and GIVEN.issuperset(text[start + surname : end]) and _believed(text, start, surname, end):
-            return end + 1 if length == 1 and _ENDS_IN_ZHI.match(text, end) else end
+            return end + 1 if length == 1 and _LAST_OF_A_NAME.match(text, end) else end
     return None
 
 
