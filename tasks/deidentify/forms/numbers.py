@@ -226,7 +226,7 @@ _PUBLISHED = re.compile(
 
 # matches: "250306008", "C02030207200006061890000006", "XA10BAE010A010010178843"
 # not: "0250306008", "C0203020", "912345678"
-_CATALOGUED = re.compile(
+CATALOGUED = re.compile(
     r"(?:1[1-4]|2[1-7]|3[1-4]|4[1-8])(?:0[1-9]|1\d)\d{5}|C(?:0[1-9]|1\d)\d{24}|X[A-Z]\d\d[A-Z]{2,3}[A-Z0-9]{10,20}"
 )
 """Codes of the national catalogues of medical services (nine digits), consumables and drugs, as bills have them."""
@@ -240,7 +240,7 @@ def code_form_fits(text: str, start: int, number: str) -> bool:
 def long_number_fits(text: str, start: int, number: str) -> bool:
     """Refuse dates, measured values, licences of drugs, and what is published; the rest names a case or a person."""
     digits = re.sub("[^0-9]", "", number)
-    if _CATALOGUED.fullmatch(number):
+    if CATALOGUED.fullmatch(number):
         return False
     if len(digits) < (8 if number[0].isdigit() or "-" in number else 6) or digits.endswith("00000"):
         return False

@@ -48,7 +48,7 @@ _PASSAGE = 100
 REFUTED_BELOW = 0.1
 """Probability that some character of a name belongs to an identifier, below which the encoder refutes the name."""
 SURE_FROM = 0.9
-"""Probability that each character of a name belongs to an identifier, from which on the encoder is sure of it."""
+"""Probability that each character of a name or number belongs to an identifier, from which on the encoder is sure."""
 _PIECES_KEPT = 256
 """Pieces of which the spans are kept in memory."""
 # matches: "。", "\n"
@@ -77,7 +77,7 @@ class _Span(NamedTuple):
     kind: str
     rule: str
     is_sure: bool = False
-    """True for a name that the encoder is sure of, which counts although its words are of those that mostly stay."""
+    """True where the encoder is sure: a name counts although its words mostly stay, a number although it is short."""
 
 
 class Model:
@@ -189,7 +189,7 @@ class Model:
                 taken[first:last] = True
             for first, last, kind in spans_of(labels):
                 if not taken[first:last].any():
-                    is_sure = kind == "name" and bool(likely[first:last].min() >= SURE_FROM)
+                    is_sure = kind in ("name", "record") and bool(likely[first:last].min() >= SURE_FROM)
                     yield _Span(start + first, start + last, kind, REASON_OF_ENCODER, is_sure)
 
 

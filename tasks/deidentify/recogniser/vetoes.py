@@ -7,7 +7,7 @@ import re
 import rjieba
 
 from tasks.deidentify.forms.names import is_nobody, is_stop
-from tasks.deidentify.forms.numbers import is_date, is_of_a_thing
+from tasks.deidentify.forms.numbers import CATALOGUED, is_date, is_of_a_thing
 from tasks.deidentify.forms.places import CITIES, PROVINCES, words
 from tasks.deidentify.recogniser.contexts import KIN
 
@@ -199,6 +199,12 @@ _AGO = re.compile("(?<=[0-9][,，])周前|(?<=[0-9一二三四五六七八九十
 _HEARD = re.compile("闻人[语声] ?[0-9一二三半数几近]")
 
 
+# matches: "号手术间", "号机", "楼", "床位", "级"
+# not: "床", "抽血", "号病人", "、"
+_NO_BED = re.compile("号?(?:手术间|诊室|窗口?|机|楼|层|门|厅|线|柜|室|间)|床位|[级度期型倍次]")
+"""What stands behind one or two digits that are no bed."""
+
+
 def stays(text: str, start: int, end: int, kind: str, is_sure: bool = False) -> bool:
     """Return True for words or a number that must stay.
 
@@ -207,14 +213,15 @@ def stays(text: str, start: int, end: int, kind: str, is_sure: bool = False) -> 
         start: first character of them.
         end: end of them.
         kind: kind of identifier that they were taken for.
-        is_sure: True for a name that a whole sentence tells: it may be a word of the lists, or stand before a dose.
+        is_sure: True for what a whole sentence tells: a name may be a word of the lists, or stand before a dose, and a
+            number may be a bed of one or two digits (3、8抽血).
     """
     written = text[start:end]
     if "〔" in written or "〓" in written:
         return True
     if kind == "record":
         is_public = _HOTLINE.fullmatch(written) or _STAGE_OF_A_TUMOUR.fullmatch(written)
-        return is_public is not None or _number_stays(text, start, end, written)
+        return is_public is not None or _number_stays(text, start, end, written, is_sure)
     if _TOOTH_OR_FLOOR.match(written):
         return True
     if _OF_A_SCORE.match(text, end):
@@ -283,7 +290,7 @@ def _is_spaced_word(text: str, start: int, written: str) -> bool:
     return before is not None and bool(rjieba.has_word(before[0][0] + written[0]))
 
 
-def _number_stays(text: str, start: int, end: int, written: str) -> bool:
+def _number_stays(text: str, start: int, end: int, written: str, is_sure: bool) -> bool:
     if _BED.match(written):
         return False
     if len(written) < 4 and written.isdigit() and text[start - 1 : start] == "\t" == text[end : end + 1]:
@@ -295,7 +302,8 @@ def _number_stays(text: str, start: int, end: int, written: str) -> bool:
     if _NO_NUMBER.search(written) or "_" in (text[start - 1 : start], text[end : end + 1]):  # 18929329_21108367
         return True
     if (
-        _RESULT.fullmatch(written)
+        CATALOGUED.fullmatch(written)
+        or _RESULT.fullmatch(written)
         or _CODE_OF_A_THING.fullmatch(written)
         or _RANGE_OR_COUNT.fullmatch(written)
         or written.startswith("准")
@@ -304,7 +312,9 @@ def _number_stays(text: str, start: int, end: int, written: str) -> bool:
         return True
     if len(digits) < 7 and _VALUE_NAME.search(text, max(0, start - 8), start):
         return True
-    if len(digits) < 3 or " " in written or _DATE.fullmatch(written) or (len(digits) == 8 and is_date(digits)):
+    if len(digits) < 3 and (not is_sure or _NO_BED.match(text, end)):
+        return True
+    if " " in written or _DATE.fullmatch(written) or (len(digits) == 8 and is_date(digits)):
         return True
     if text.startswith(("课题", "项目", "基金", "方案"), end):  # KT-2023-017课题
         return True

@@ -345,6 +345,21 @@ def test_a_name_that_it_is_sure_of_counts_although_such_words_mostly_stay(text: 
 
 
 @needs_model
+@pytest.mark.parametrize(("likely", "found"), [(0.91, ["7"]), (0.89, [])])
+def test_a_bare_bed_that_it_is_sure_of_counts(likely: float, found: list[str]) -> None:
+    text = "交：7低热，8～10出院。"
+
+    class _Numbering(_Marking):
+        def read(self, text: str) -> Reading:
+            reading = super().read(text)
+            reading.labels[text.index("7")] = LABELS.index("S-record")
+            return reading
+
+    spans = Model(MODEL, _Numbering((), 0, likely=likely))(text)
+    assert [text[one.start : one.end] for one in spans] == found
+
+
+@needs_model
 def test_one_character_in_doubt_is_enough_for_such_words_to_stay() -> None:
     text = "耳鸣半年，幸福，左归丸早晚各9g。"
     assert not Model(MODEL, _Marking(("幸福",), -(10**9), doubted="福", likely=0.99))(text)

@@ -154,6 +154,24 @@ def test_codes_of_papers_are_no_stains(marked: str) -> None:
     assert not stays(*span_of(marked), "record")
 
 
+@pytest.mark.parametrize("marked", ["{3}、8、12抽血", "{5}可进流质", "从16换到{18}，", "{12}备皮已做"])
+def test_a_bare_bed_counts_where_the_encoder_is_sure(marked: str) -> None:
+    assert stays(*span_of(marked), "record")
+    assert not stays(*span_of(marked), "record", is_sure=True)
+
+
+@pytest.mark.parametrize("marked", ["推到{3}号手术间", "在{2}楼", "{12}床位", "改{5}级护理", "共{3}人", "{8}次"])
+def test_one_or_two_digits_of_something_else_stay_however_sure_it_is(marked: str) -> None:
+    assert stays(*span_of(marked), "record", is_sure=True)
+
+
+@pytest.mark.parametrize(
+    "marked", ["静脉置管 {330100014} 1次", "耗材{C02030207200006061890000006}，", "骨密度{230600001}"]
+)
+def test_codes_of_the_national_catalogues_stay(marked: str) -> None:
+    assert stays(*span_of(marked), "record")
+
+
 def test_a_count_in_a_table_is_no_number_of_a_paper() -> None:
     assert stays(*span_of("I\t{112}\t未达到"), "record")
     assert not stays(*span_of("王芳\t{112}-7\t女"), "record")
