@@ -37,7 +37,7 @@ class PhraseGlance:
             first, second, third = (ord(character) for character in phrase[:3].ljust(3))
             steps = [(ones, first), (twos, _pair(first, second)), (threes, _pair(_pair(first, second), third))]
             for length, (table, place) in enumerate(steps[: len(phrase)], start=1):
-                kind = _ALONE if length in (len(phrase), 3) else _LONGER
+                kind = _ALONE if length == len(phrase) else _LONGER
                 table[place] = kind if table[place] == _NONE else min(table[place], kind)
         return ones, twos, threes
 

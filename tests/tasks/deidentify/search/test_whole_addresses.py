@@ -46,6 +46,8 @@ def test_addresses_with_a_word_between_them_are_one() -> None:
     text = "知音湖大道中法新城，后湖街"
     parts = [Identifier(0, 5, "address"), Identifier(7, 9, "address"), Identifier(10, 13, "address")]
     assert whole_addresses(text, parts) == [Identifier(0, 9, "address"), parts[2]]
+    before = [Identifier(0, 2, "name"), Identifier(2, 5, "address")]
+    assert whole_addresses("王芳后湖街", before) == before
     two = [Identifier(0, 2, "address"), Identifier(3, 5, "address")]
     assert whole_addresses("甲路是乙路", two) == two
 
