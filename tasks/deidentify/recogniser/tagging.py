@@ -47,8 +47,8 @@ _PASSAGE = 100
 """The same, for the encoder: it learned from single lines, and its time grows with more than the length."""
 REFUTED_BELOW = 0.1
 """Probability that some character of a name belongs to an identifier, below which the encoder refutes the name."""
-SURE_FROM = 0.9
-"""Probability that each character of a name or number belongs to an identifier, from which on the encoder is sure."""
+SURE_FROM = {"name": 0.9, "record": 0.6}
+"""Probability that each character of a name or a number belongs to an identifier, from which on the encoder is sure."""
 _PIECES_KEPT = 256
 """Pieces of which the spans are kept in memory."""
 # matches: "。", "\n"
@@ -183,13 +183,13 @@ class Model:
                 if span.kind != "name":
                     yield span
                 elif likely[first:last].max() >= REFUTED_BELOW:
-                    yield span._replace(is_sure=bool(likely[first:last].min() >= SURE_FROM))
+                    yield span._replace(is_sure=bool(likely[first:last].min() >= SURE_FROM["name"]))
                 else:
                     continue
                 taken[first:last] = True
             for first, last, kind in spans_of(labels):
                 if not taken[first:last].any():
-                    is_sure = kind in ("name", "record") and bool(likely[first:last].min() >= SURE_FROM)
+                    is_sure = bool(likely[first:last].min() >= SURE_FROM.get(kind, np.inf))
                     yield _Span(start + first, start + last, kind, REASON_OF_ENCODER, is_sure)
 
 

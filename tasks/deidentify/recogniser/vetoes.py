@@ -199,6 +199,9 @@ _AGO = re.compile("(?<=[0-9][,，])周前|(?<=[0-9一二三四五六七八九十
 _HEARD = re.compile("闻人[语声] ?[0-9一二三半数几近]")
 
 
+# matches: "3", "加3", "十二"
+# not: "加瘤"
+_OF_A_BED = re.compile("[0-9一二三四五六七八九十]")
 # matches: "号手术间", "号机", "楼", "床位", "级"
 # not: "床", "抽血", "号病人", "、"
 _NO_BED = re.compile("号?(?:手术间|诊室|窗口?|机|楼|层|门|厅|线|柜|室|间)|床位|[级度期型倍次]")
@@ -312,7 +315,7 @@ def _number_stays(text: str, start: int, end: int, written: str, is_sure: bool) 
         return True
     if len(digits) < 7 and _VALUE_NAME.search(text, max(0, start - 8), start):
         return True
-    if len(digits) < 3 and (not is_sure or _NO_BED.match(text, end)):
+    if len(digits) < 3 and (not is_sure or not _OF_A_BED.search(written) or _NO_BED.match(text, end)):
         return True
     if " " in written or _DATE.fullmatch(written) or (len(digits) == 8 and is_date(digits)):
         return True

@@ -345,7 +345,7 @@ def test_a_name_that_it_is_sure_of_counts_although_such_words_mostly_stay(text: 
 
 
 @needs_model
-@pytest.mark.parametrize(("likely", "found"), [(0.91, ["7"]), (0.89, [])])
+@pytest.mark.parametrize(("likely", "found"), [(0.61, ["7"]), (0.59, [])])
 def test_a_bare_bed_that_it_is_sure_of_counts(likely: float, found: list[str]) -> None:
     text = "交：7低热，8～10出院。"
 

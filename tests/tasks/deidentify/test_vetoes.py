@@ -160,7 +160,9 @@ def test_a_bare_bed_counts_where_the_encoder_is_sure(marked: str) -> None:
     assert not stays(*span_of(marked), "record", is_sure=True)
 
 
-@pytest.mark.parametrize("marked", ["推到{3}号手术间", "在{2}楼", "{12}床位", "改{5}级护理", "共{3}人", "{8}次"])
+@pytest.mark.parametrize(
+    "marked", ["推到{3}号手术间", "在{2}楼", "{12}床位", "改{5}级护理", "共{3}人", "{8}次", "{加瘤}床电子线"]
+)
 def test_one_or_two_digits_of_something_else_stay_however_sure_it_is(marked: str) -> None:
     assert stays(*span_of(marked), "record", is_sure=True)
 
