@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import re
 import sys
@@ -75,6 +76,8 @@ def deidentify(
     if kinds:
         print("\n".join(explaining.kinds_lines()))
         return
+    if twice := sorted({*(on or ())} & {*(off or ())}):
+        raise UserError(f"--on {twice[0]} --off {twice[0]}: leave one of them out.")
     plan = _plan(profile, rules, on or [], off or [], operator or [], encoder)
     given = _read(text)
     # Surrogates and shifted dates agree within a text, and tell nothing about another one.
@@ -92,6 +95,18 @@ def deidentify(
             )
     else:
         print(treat(given, plan, scope)[0], end=_ending(given))
+    sys.stdout.flush()  # a full disk is told here, not while Python ends
+    if _ESCAPED.search(given):
+        print(
+            "warning: the text writes characters as JSON does (\\u738b), which are not read: what is in them stays. "
+            "Decode it first, or let `run corpus/refresh` read it.",
+            file=sys.stderr,
+        )
+
+
+# matches: "\u738b\u4f1f"
+# not: "\n", "王伟"
+_ESCAPED = re.compile(r"\\u[4-9][0-9a-fA-F]{3}\\u[4-9][0-9a-fA-F]{3}")
 
 
 def _warn_of_sealed(left: int) -> None:
@@ -136,13 +151,16 @@ def _read(given: str | None) -> str:
         data = sys.stdin.buffer.read()
         return _decoded(data, "stdin")
     try:
-        is_file, is_folder = Path(given).is_file(), Path(given).is_dir()
+        is_file, is_folder = Path(given).is_file() or Path(given).is_fifo(), Path(given).is_dir()
+        is_other = Path(given).exists() and not is_file and not is_folder
     except PermissionError:  # of its folder: it is a path, and must not be taken for a text
         raise
     except (OSError, ValueError):  # a text may be too long for a path
         return given
     if is_folder:
         raise UserError(f"{given} is a folder. Give a file; `run corpus/refresh` treats a folder of texts.")
+    if is_other:
+        raise UserError(f"{given} is neither a file nor a folder. Give a file, or pipe its content in.")
     if not is_file and FILE_NAME.fullmatch(given):
         raise UserError(f"There is no file {given}. (A text that looks like a file's name goes through stdin.)")
     return _decoded(Path(given).read_bytes(), given) if is_file else given
@@ -164,6 +182,8 @@ def _decoded(data: bytes, origin: str) -> str:
     for beginning, (what, remedy) in _DOCUMENTS.items():
         if data.startswith(beginning):
             raise UserError(f"{origin} is {what}, not plain text. {remedy.format(origin)}")
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise UserError(f"{origin} is in UTF-32; convert it to UTF-8.")
     from tasks.files.encodings import SAMPLE, WIDE, detect_encoding
 
     detected = detect_encoding(data[:SAMPLE])

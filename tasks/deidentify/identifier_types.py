@@ -783,6 +783,7 @@ TYPES = (
                     "心电监护。{儿-22床}出院",
                     "您科{46加床}上官",
                     "{12/13/14床}三位",
+                    "，{17号床}禁食",
                 ),
                 kept=(
                     "由300增至320床",
@@ -795,9 +796,16 @@ TYPES = (
                     "起床困难",
                     "每室3床",
                 ),
-                words="床 加床",
+                words="床 加床 号床",
                 beside=bed_before,
                 before=r"\d",
+            ),
+            Cues(
+                found=("，{26 床}出院", "{ICU 3 床}躁动"),
+                kept=("共26 床", "26 床位", "0.5 床旁超声"),
+                words="床",
+                beside=bed_before,
+                before=r"\d ",
             ),
             Cues(
                 found=("和{十一床}调换", "{三十一床}的家属"),
@@ -1273,8 +1281,8 @@ TYPES = (
             ),
             Number(  # UID of a study, series or image in DICOM
                 found=("StudyUID {1.2.840.113619.2.55.3.2831.20261118.77} 无",),
-                kept=("1.2.840", "酶EC 1.2.3.4", "第1.2.3.4.5节"),
-                pattern=re.compile(r"(?<![\d.])1\.[23]\.\d{1,10}(?:\.\d{1,30}){4,14}(?![\d.])"),
+                kept=("1.2.840", "酶EC 1.2.3.4", "第1.2.3.4.5节", "TransferSyntaxUID 1.2.840.10008.1.2.1"),
+                pattern=re.compile(r"(?<![\d.])(?!1\.2\.840\.10008\.)1\.[23]\.\d{1,10}(?:\.\d{1,30}){4,14}(?![\d.])"),
                 least=10,
                 fits=lambda text, start, number: True,
             ),

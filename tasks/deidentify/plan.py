@@ -110,9 +110,20 @@ def make_plan(
     off = {name for name, is_on in (kinds or {}).items() if name in own and not is_on}
     treated = kinds_of(profile, table, given.kinds) | (own - off)
     chosen = dict.fromkeys(treated, operator)
+    for name in sorted({each.name for each in rules.types} - treated - {*(kinds or {})} if rules else ()):
+        raise UserError(
+            f"Your rules look for the kind {name}, which the profile {profile} leaves as it is: "
+            f"switch it on or off ({given.kinds})."
+        )
     for name, one in (operators or {}).items():
+        where = given.one_operator.format(name)
         if name not in own:
-            check_kind(name, given.one_operator.format(name))
+            check_kind(name, where)
+        if name not in treated and one != "keep" and name not in (kinds or {}):
+            raise UserError(
+                f"{where}: the profile {profile} leaves {name} as it is: switch it on or off ({given.kinds}) or leave "
+                "the operator out."
+            )
         if one in OF_DATES and name not in DATE_KINDS:
             where = given.one_operator.format(name)
             raise UserError(f"{where}: {one} is for {' and '.join(sorted(DATE_KINDS))} only.")

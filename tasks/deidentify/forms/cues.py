@@ -29,8 +29,11 @@ from tasks.deidentify.forms.numbers import is_date
 from tasks.deidentify.forms.role_fields import role_field_end
 from tasks.deidentify.forms.word_names import label_name_end, person_end, role_word_end
 
-SEPARATOR = r"[\s(（|｜丨_]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+[：:]?+\s{0,12}+(?:分别)?+(?:还?是|为|加)?+[：:]?+\s?+"
-"""Pattern of what may separate a cue from its value: "号码：", " （号 是：", "为", or nothing."""
+SEPARATOR = (
+    r"[\s(（|｜丨_]{0,12}+(?:号码|号|码|同号)?+\s{0,4}+(?:[\"”']?+[：:=])?+"
+    r"\s{0,12}+[\"“']?+(?:分别)?+(?:还?是|为|加)?+[：:]?+\s?+"
+)
+"""Pattern of what may separate a cue from its value: "号码：", " （号 是：", "为", the marks of JSON, or nothing."""
 
 # matches: "年", "/ml", " mg", "%", "单位"
 # not: "，", " 单位："
@@ -64,9 +67,11 @@ _DIGIT = re.compile("[0-9]")
 # not: "，", "患者 "
 _OTHER_ID = re.compile("[\u4e00-\u9fff]$|(?:[A-Za-z]|基因|蛋白|探针) $")
 
-# matches: "：", " （", "\t", "|", "____"
+# matches: "：", " （", "\t", "|", "____", "\": \"", "="
 # not: "芳"
-FIELD_SEPARATOR = re.compile(r"\s{0,12}+(?:[：:|｜丨]|_{1,12}+)\s{0,12}+|\s{0,12}+[(（]|\s{1,4}+")
+FIELD_SEPARATOR = re.compile(
+    r"\s{0,12}+(?:[\"”']\s?[：:=]|[：:=|｜丨]|_{1,12}+)\s{0,12}+[\"“']?|\s{0,12}+[(（]|\s{1,4}+"
+)
 """Separator between the name of a field and its content."""
 
 # matches: "，", " ", ""
@@ -225,7 +230,9 @@ def bed_in_words(text: str, start: int, end: int, free_from: int) -> list[Span]:
 
 # matches: "位数", "日", "/护士", "左右"
 # not: "王", "患者"
-_NO_BED = re.compile("位(?!患者|病人)|日|[头边单铺架垫栏挡档尾面次型]|[/：:]护|左右|以[上下]|规模|旁(?=化验|检测|超声)")
+_NO_BED = re.compile(
+    "位(?!患者|病人)|日|[头边单铺架垫栏挡档尾面次型]|[/：:]护|左右|以[上下]|规模|旁(?=化验|检测|超声|心电|胸片|彩超|监护|盲插|血滤|透析|胃镜|气管)"
+)
 
 
 # matches: "411", "，1103"
@@ -272,7 +279,7 @@ def list_of_beds(text: str, start: int, end: int, match: re.Match[str]) -> bool:
 def bed_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """The number of a bed before 床, with the word: 血液科12床, 加3床. Not a number of beds: 开放120床."""
     left = max(free_from, start - 30)
-    match = _BED_NUMBER.search(text[left:start])
+    match = _BED_NUMBER.search(text[left:start].rstrip(" "))
     if match is None or _NO_BED.match(text, end) or (match["value"] == "1" and text[end : end + 1] in "1一"):
         return []
     return [(left + match.start("value"), end)]

@@ -224,10 +224,10 @@ _PUBLISHED = re.compile(
 )
 
 
-# matches: "250306008", "C02030207200006061890000006", "XA10BAE010A010010178843"
+# matches: "250306008", "330100005-1", "C03110200001000", "C02030207200006061890000006", "XA10BAE010A010010178843"
 # not: "0250306008", "C0203020", "912345678"
 CATALOGUED = re.compile(
-    r"(?:1[1-4]|2[1-7]|3[1-4]|4[1-8])(?:0[1-9]|1\d)\d{5}|C(?:0[1-9]|1\d)\d{24}|X[A-Z]\d\d[A-Z]{2,3}[A-Z0-9]{10,20}"
+    r"(?:1[1-4]|2[1-7]|3[1-4]|4[1-8])(?:0[1-9]|1\d)\d{5}(?:-\d{1,2})?|C(?:0[1-9]|1\d)\d{11,24}|X[A-Z]\d\d[A-Z]{2,3}[A-Z0-9]{10,20}"
 )
 """Codes of the national catalogues of medical services (nine digits), consumables and drugs, as bills have them."""
 

@@ -1,9 +1,10 @@
 """Forms with a line of headers and their values in the lines below: 姓名 性别 年龄 住院号, then 王芳 女 46岁 00458213.
 
-A line is a line of headers only if every cell of it is a known header. A line below holds their values if it has as
-many cells, and if the values of 性别, 年龄 and numbers are what these can be; where blanks separate the cells, one
-value may be missing. A few other lines may stand between the rows, but none where commas separate the cells, as in
-prose. More of them, or other headers, end the rows.
+A line is a line of headers only if every cell of it is a known header, or, where marks separate the cells, if a few
+of them and half are (姓名,床号,性别,费用编码). A line below holds their values if it has as many cells, and if the
+values of 性别, 年龄 and numbers are what these can be; where blanks separate the cells, one value may be missing. A
+few other lines may stand between the rows, but none where commas separate the cells, as in prose. More of them, or
+other headers, end the rows.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ MAX_CELL = 60
 
 MAX_OTHER_LINES = 3
 """Lines between two rows that may be something else: remarks, and rows with too little to be recognised."""
+
+LEAST_KNOWN = 3
+"""Known headers of a line between commas that holds other words too; one fewer between tabs and bars."""
+
+# matches: "费用编码", "", "Remark", "医保类型(2026)"
+# not: "患者自述腹痛。", "00458213", "130元"
+_UNKNOWN = re.compile(r"[^\d。；;！!？?：:][^。；;！!？?：:]{0,15}|")
+"""A header that nobody knows."""
 
 DELIMITERS = "\t|,，"
 """Signs that separate cells: the first of these that the line of headers holds, otherwise blanks."""
@@ -76,13 +85,18 @@ def headers_of(text: str, start: int, end: int, kind_of: Callable[[str], str | N
     """
     if end - start > MAX_HEADER:
         return None
-    headers = []
-    for first, last in _cells(text, start, end, _delimiter(text[start:end])):
+    headers, known = [], 0
+    delimiter = _delimiter(text[start:end])
+    for first, last in _cells(text, start, end, delimiter):
         header = "".join(text[first:last].split())
-        if header not in OTHER_HEADERS and kind_of(header) is None:
+        is_known = header in OTHER_HEADERS or kind_of(header) is not None
+        if not is_known and (not delimiter or not _UNKNOWN.fullmatch(header)):
             return None
         headers.append(header)
-    return headers if len(headers) > 1 else None
+        known += is_known
+    is_all = known == len(headers) > 1
+    least = LEAST_KNOWN - (delimiter in "\t|")  # commas separate the words of prose, too
+    return headers if is_all or (known >= least and 2 * known >= len(headers)) else None
 
 
 def rows_below(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import io
+import json
+import os
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -39,6 +44,40 @@ def test_text_file_and_stdin_give_the_same(
 def test_missing_files_and_folders_are_no_texts(given: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["deidentify", given]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_pipe_is_read_and_a_device_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(SAID,), kwargs={"encoding": "utf-8"})
+    writer.start()
+    assert printed(capsys, str(pipe)) == "患者〔姓名〕，93岁，电话〔手机号〕\n"
+    writer.join()
+    assert main(["deidentify", "/dev/zero"]) == 2
+    assert "neither a file nor a folder" in capsys.readouterr().err
+
+
+def test_utf_32_is_refused_and_escapes_of_json_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for encoding in ("utf-32", "utf-32-be"):
+        (tmp_path / "note.txt").write_bytes((codecs.BOM_UTF32_BE if "be" in encoding else b"") + SAID.encode(encoding))
+        assert main(["deidentify", str(tmp_path / "note.txt")]) == 2
+        assert "is in UTF-32; convert it to UTF-8" in capsys.readouterr().err
+    assert main(["deidentify", json.dumps({"text": SAID})]) == 0
+    assert "writes characters as JSON does" in capsys.readouterr().err
+    assert main(["deidentify", json.dumps({"text": SAID}, ensure_ascii=False)]) == 0
+    assert not capsys.readouterr().err
+
+
+def test_output_that_cannot_be_written_is_told_in_a_line() -> None:
+    command = [sys.executable, "-m", "flows", "deidentify", SAID]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert ended.returncode == 2 and ended.stderr.startswith("error: The output cannot be written: no space")
+    ascii_only = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(command, capture_output=True, text=True, env=ascii_only, check=False, timeout=120)
+    assert ended.returncode == 2 and "Set PYTHONUTF8=1" in ended.stderr and ended.stderr.count("\n") == 1
 
 
 def test_explain_says_place_kind_and_rule(capsys: pytest.CaptureFixture[str]) -> None:

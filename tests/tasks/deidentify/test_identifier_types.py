@@ -142,6 +142,35 @@ def test_values_below_headers_are_read_as_behind_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ("住院号,姓名,性别,床号,费用编码\n0012874566,黄芪,女,26,310701003\n", ["0012874566", "黄芪", "26"]),
+        ("姓名|床号|费用\n王芳|26|130\n", ["王芳", "26"]),
+        ("姓名,床号,费用\n黄芪,26,130\n", []),  # two of three between commas may be prose
+        ("姓名,性别,床号,费用,天数,单价,合计\n黄芪,女,26,1,2,3,4\n", []),  # fewer than half
+        ("姓名,性别,床号,费用：\n黄芪,女,26,130\n", []),  # no header
+        ("姓名 性别 床号 费用\n黄芪 女 26 130\n", []),  # blanks separate words, too
+    ],
+)
+def test_a_header_that_nobody_knows_spoils_no_table(rows: str, found: list[str]) -> None:
+    assert [rows[one.start : one.end] for one in find_identifiers(rows)] == found
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        '{"姓名":"〈安康〉","床号": "〈23〉","住院号":"〈0012874566〉"}',
+        '{"姓名": "〈安康〉", "床号":〈23〉, "电话" : "〈13305751234〉"}',
+        "姓名=〈安康〉 床号=〈23〉 住院号=〈0012874566〉",
+    ],
+)
+def test_values_are_found_behind_the_marks_of_json(marked: str) -> None:
+    text = marked.replace("〈", "").replace("〉", "")
+    wanted = [part.split("〉")[0] for part in marked.split("〈")[1:]]
+    assert [text[one.start : one.end] for one in find_identifiers(text)] == wanted
+
+
+@pytest.mark.parametrize(
     "before",
     ["入院日期 2024.3.15\n", "签名：李志强   2024.3.15\n", "签名：李志强   2024.3.15\r\n", "入院日期：2024.3.15 "],
 )

@@ -207,3 +207,15 @@ def test_params_work_where_the_file_is_not(tmp_path: Path) -> None:
     sent = pickle.dumps(DeidentifyParams(rules=str(file)))
     file.unlink()
     assert deidentify("住梅园三号", pickle.loads(sent).plan())[0] == "住〔地址〕"
+
+
+def test_a_rule_or_an_operator_for_a_kind_that_stays_is_refused() -> None:
+    rules = parse_rules('[deny]\nhospital = ["绍兴二院"]', "rules.toml")
+    with pytest.raises(UserError, match="Your rules look for the kind hospital, which the profile minimal leaves"):
+        make_plan(rules=rules)
+    assert "hospital" in make_plan(rules=rules, kinds={"hospital": True}).kinds
+    assert "hospital" not in make_plan(rules=rules, kinds={"hospital": False}).kinds
+    with pytest.raises(UserError, match=r"operators\.date: the profile minimal leaves date as it is"):
+        make_plan(operators={"date": "month"})
+    assert make_plan(operators={"date": "month"}, kinds={"date": False}).operators == ()
+    assert dict(make_plan("hipaa", operators={"date": "month"}).operators) == {"date": "month"}
