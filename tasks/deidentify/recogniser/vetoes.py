@@ -123,11 +123,11 @@ _OF_TWO_AUTHORS = re.compile(
 # not: "LI XIAOMENG", "Soo-jin"
 _CAPITALS = re.compile("[A-Z]{2,8}(?:-[A-Z0-9]{2,8}){1,3}")
 """Abbreviations of methods."""
-# matches: "柯雷骨折", "惠普尔术后", "艾森门格综合征", "羊穿核型", "Holter：总心搏"
-# not: "柯雷，男", "Glasgowski"
+# matches: "柯雷骨折", "惠普尔术后", "艾森门格综合征", "羊穿核型", "陈-施呼吸", "Holter：总心搏"
+# not: "柯雷，男", "陈施，女", "Glasgowski"
 _EPONYM = re.compile(
     "柯雷骨折|史密斯骨折|惠普尔[术手]|潘科斯特|艾森门格|马尔尼菲|帕哲病|诺西那生|季德胜蛇|史国公药|马应龙[痔麝]|费森尤斯|羊穿|簇状|全膝|强阳"
-    "|唐筛|库欣|桥本|费城染色|梅奥|左旋[布多肉氧咪甲]|全长|Schirmer|DRG"
+    "|唐筛|库欣|桥本|陈[-—]?施(?=呼吸|氏|二氏)|费城染色|梅奥|左旋[布多肉氧咪甲]|全长|Schirmer|DRG"
     "|(?:Holter|Doppler|Foley|Apgar|Glasgow|Barthel|Braden|Caprini)(?![A-Za-z])"
 )
 """Words of medicine that begin like names."""
