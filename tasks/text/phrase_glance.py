@@ -18,7 +18,7 @@ from infra.arrays.code_points import code_points, points_of
 from infra.arrays.compiled import compiled
 
 _CODES = 0x110000
-_HASHES = 1 << 16
+_HASHES = 1 << 18
 _NONE, _ALONE, _LONGER = range(3)
 """What begins no phrase, what is one by itself, and what must be followed by something."""
 
