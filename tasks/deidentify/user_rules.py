@@ -291,7 +291,11 @@ def _check_examples(where: str, way: OwnPattern | OwnWords) -> None:
         text = marked.replace("{", "").replace("}", "")
         wanted = [match[1] for match in _BRACED.finditer(marked)]
         found = [text[start:end] for start, end in way.spans(text)]
-        if not wanted or found != wanted:
+        if not wanted:
+            raise UserError(
+                f"{where}, found: {marked!r} marks nothing. Put what is to be found into braces: 床{{X12}}."
+            )
+        if found != wanted:
             raise UserError(f"{where}, found: in {marked!r} it finds {found}, not what the braces mark: {wanted}.")
     for text in way.kept:
         if found := [text[start:end] for start, end in way.spans(text)]:

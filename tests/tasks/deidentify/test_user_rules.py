@@ -138,6 +138,10 @@ def test_explanation_gives_the_places_of_the_text_that_was_given() -> None:
         ("[[recogniser]]\nkind='name'\npattern='('", "recogniser 1, pattern '.' is not a regular expression"),
         ("[[recogniser]]\nkind='name'\npattern='a{0,3}'", "also matches nothing"),
         ("[[recogniser]]\nkind='name'\npattern='ab'\nfound=['{ac}']", r"recogniser 1, found: in '\{ac\}' it finds"),
+        (
+            "[[recogniser]]\nkind='name'\npattern='ab'\nfound=['ab']",
+            r"'ab' marks nothing. Put .* into braces: 床\{X12\}",
+        ),
         ("[[recogniser]]\nkind='name'\npattern='ab'\nkept=['xab']", "recogniser 1, kept: in 'xab' it finds"),
         ("[kinds.name]\nplaceholder='〔某〕'", "kinds.name is a kind of the table already"),
         ("[kinds.ward]\nplaceholder='ward'", "must be a word of up to 12 characters in brackets"),
