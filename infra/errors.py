@@ -49,10 +49,18 @@ def path_error(error: BaseException) -> UserError | None:
     It is for the outermost place. Where a better remedy is known, such as the parameter that gave the path, the code
     that opens it raises a `UserError` itself.
     """
-    if isinstance(error, UnicodeEncodeError):
-        return UserError(f"The output's encoding is {error.encoding}, which lacks characters of it. Set PYTHONUTF8=1.")
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
-        return UserError("The output cannot be written: no space is left there. Free some, or write elsewhere.")
     if not isinstance(error, OSError) or not isinstance(error.filename, str) or error.errno not in _OF_PATHS:
         return None
     return UserError(f"{error.filename} cannot be used ({error.strerror}). {_OF_PATHS[error.errno]}.")
+
+
+def output_error(error: BaseException) -> UserError | None:
+    """Return the error for users where another one says that standard output cannot be written; None for any other.
+
+    An encoding error in UTF-8 is a defect of the program, not of the terminal.
+    """
+    if isinstance(error, UnicodeEncodeError) and not error.encoding.lower().startswith("utf"):
+        return UserError(f"The output's encoding is {error.encoding}, which lacks characters of it. Set PYTHONUTF8=1.")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        return UserError("The output cannot be written: no space is left on the device. Free some, or write elsewhere.")
+    return None

@@ -35,7 +35,7 @@ from flows.cli.verify import verify
 from infra.console.json_log import VARIABLE, json_line
 from infra.console.printable import indented, printable
 from infra.disk.private_files import private_files
-from infra.errors import UserError, path_error
+from infra.errors import UserError, output_error, path_error
 from infra.extras import explained
 from infra.program import COMMAND, as_called, program
 from infra.settings import store_root
@@ -126,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return _failed(missing, error)
     except Exception as error:
-        lost = _of_the_store(error) or path_error(error)
+        lost = _of_the_store(error) or path_error(error) or output_error(error)
         if lost is None:
             raise
         return _failed(lost, error)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 FILE_NAME = re.compile(r"\S+\.(?:txt|text|md|csv|tsv|jsonl?|html?|xlsx?|docx?|pdf)", re.IGNORECASE)
 """`notes/patient_1.txt`: a text of this form is more likely a file that is not there."""
+# matches: "\u738b\u4f1f"
+# not: "\n", "王伟"
+_ESCAPED = re.compile(r"\\u[4-9][0-9a-fA-F]{3}\\u[4-9][0-9a-fA-F]{3}")
+"""Chinese characters as JSON may escape them."""
 
 
 def deidentify(
@@ -95,18 +99,13 @@ def deidentify(
             )
     else:
         print(treat(given, plan, scope)[0], end=_ending(given))
-    sys.stdout.flush()  # a full disk is told here, not while Python ends
+    sys.stdout.flush()  # reports a full disk here, instead of a traceback while Python ends
     if _ESCAPED.search(given):
         print(
-            "warning: the text writes characters as JSON does (\\u738b), which are not read: what is in them stays. "
-            "Decode it first, or let `run corpus/refresh` read it.",
+            "warning: the text contains characters escaped as in JSON (\\u738b), which are not decoded: identifiers in "
+            "them stay. Decode it first, or let `run corpus/refresh` read it.",
             file=sys.stderr,
         )
-
-
-# matches: "\u738b\u4f1f"
-# not: "\n", "王伟"
-_ESCAPED = re.compile(r"\\u[4-9][0-9a-fA-F]{3}\\u[4-9][0-9a-fA-F]{3}")
 
 
 def _warn_of_sealed(left: int) -> None:
@@ -151,8 +150,9 @@ def _read(given: str | None) -> str:
         data = sys.stdin.buffer.read()
         return _decoded(data, "stdin")
     try:
-        is_file, is_folder = Path(given).is_file() or Path(given).is_fifo(), Path(given).is_dir()
-        is_other = Path(given).exists() and not is_file and not is_folder
+        path = Path(given)
+        is_file, is_folder = path.is_file() or path.is_fifo(), path.is_dir()
+        is_other = path.exists() and not is_file and not is_folder
     except PermissionError:  # of its folder: it is a path, and must not be taken for a text
         raise
     except (OSError, ValueError):  # a text may be too long for a path
@@ -163,7 +163,7 @@ def _read(given: str | None) -> str:
         raise UserError(f"{given} is neither a file nor a folder. Give a file, or pipe its content in.")
     if not is_file and FILE_NAME.fullmatch(given):
         raise UserError(f"There is no file {given}. (A text that looks like a file's name goes through stdin.)")
-    return _decoded(Path(given).read_bytes(), given) if is_file else given
+    return _decoded(path.read_bytes(), given) if is_file else given
 
 
 _READ = "`run corpus/refresh --param corpus={}` reads it."

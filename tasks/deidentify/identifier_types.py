@@ -76,6 +76,7 @@ from tasks.deidentify.forms.numbers import (
     uneven_mobile_fits,
 )
 from tasks.deidentify.forms.person_data import name_before_age, name_before_sex
+from tasks.deidentify.forms.places import PROVINCE_SIGNS
 from tasks.deidentify.forms.word_names import (
     SHORT_SURNAMES,
     called_as_kin,
@@ -103,7 +104,6 @@ _NUMBER_SIGN = r"(?:(?:[Nn][Oo]\.?|№|[#＃])\s?+)?+"
 _NO_STUDY = r"(?!NCT|CTR|ChiCTR|ICD|GSE|GSM|SRR|PMID|rs\d)"
 """Refuses numbers of studies, samples and genes, which are published."""
 _HAN = "\u4e00-\u9fff"
-_PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 _SPELLED = "[零〇一二三四五六七八九幺壹贰叁肆伍陆柒捌玖]"
 """A digit as it is read out; 十 and 百 are of counts."""
 
@@ -1271,10 +1271,10 @@ TYPES = (
                 found=("认定书号{甘人社工认2026-0314}，", "编号{甘职诊2026-055}\n", "证件号{川翻字0085}。"),
                 kept=("编号为甘肃2026", "书号不清", "编号川贝母2024", "编号分别为2024-031"),
                 words="书号 编号 证件号 证号",
-                after=rf"[：:]?\s?[{_PROVINCES}]",
+                after=rf"[：:]?\s?[{PROVINCE_SIGNS}]",
                 beside=Values(
                     re.compile(
-                        rf"[：:]?\s?(?P<value>[{_PROVINCES}]"
+                        rf"[：:]?\s?(?P<value>[{PROVINCE_SIGNS}]"
                         rf"[{_HAN}]{{1,5}}(?:(?:19|20)\d\d-\d{{2,5}}|(?<=字)第?\d{{3,8}}))(?![\d.])"
                     )
                 ),

@@ -42,6 +42,7 @@ from tasks.deidentify.forms.institutions import (
 )
 from tasks.deidentify.forms.machine_numbers import batch_of_implant, coordinates_fit, ip_fits, plate_fits
 from tasks.deidentify.forms.numbers import passport_fits
+from tasks.deidentify.forms.places import PROVINCE_SIGNS
 
 _HAN = "\u4e00-\u9fff"
 _CODE = r"(?P<value>(?=[A-Z\-]{0,8}\d)[A-Za-z0-9][A-Za-z0-9\-./]{1,27}+)(?<![./-])"
@@ -234,7 +235,7 @@ REGULATED_TYPES = (
                     "{川U·90120警}，",
                 ),
                 kept=("京A", "川B超", "新CT12", "苏B族", "沪EGFR123"),
-                words="京 津 沪 渝 冀 豫 云 辽 黑 湘 皖 鲁 新 苏 浙 赣 鄂 桂 甘 晋 蒙 陕 吉 闽 贵 粤 青 藏 川 宁 琼",
+                words=" ".join(PROVINCE_SIGNS),
                 beside=Values(
                     re.compile(
                         r"(?P<value>[A-HJ-NP-Z]\s?[·•]?\s?(?=[A-HJ-NP-Z0-9]{0,4}\d)(?:[A-HJ-NP-Z0-9]{4,5}[挂学警港澳领]|[A-HJ-NP-Z0-9]{5,6}))(?![A-Za-z0-9./])"

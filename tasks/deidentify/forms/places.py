@@ -1,4 +1,4 @@
-"""Places of which addresses and institutions are made for training: provinces, cities, districts, pieces of names."""
+"""Places, for rules and for addresses that are drawn for training: provinces, cities, districts, pieces of names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ PROVINCES = words(
     "山东省 河南省 湖北省 湖南省 广东省 海南省 四川省 贵州省 云南省 陕西省 甘肃省 青海省 台湾省 内蒙古自治区 "
     "广西壮族自治区 西藏自治区 宁夏回族自治区 新疆维吾尔自治区 香港特别行政区 澳门特别行政区"
 )
+PROVINCE_SIGNS = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
+"""Characters by which plates and papers name a province."""
 CITIES = words(
     "石家庄 唐山 秦皇岛 邯郸 邢台 保定 张家口 承德 沧州 廊坊 衡水 太原 大同 阳泉 长治 晋城 朔州 晋中 运城 "
     "忻州 临汾 吕梁 呼和浩特 包头 乌海 赤峰 通辽 鄂尔多斯 呼伦贝尔 巴彦淖尔 沈阳 大连 鞍山 抚顺 本溪 丹东 "

@@ -37,8 +37,8 @@ Recogniser = Callable[[str], list[Identifier]]
 REASON, REASON_OF_ENCODER = "recogniser", "encoder"
 """Rules of its identifiers, and of those that only the encoder found."""
 
-_GIVEN = np.array([100 if label.endswith("record") else 0 for label in LABELS], dtype=np.int32)
-"""What labels of numbers are given when it is asked whether to read again: bare beds (3、8抽血) are doubtful sooner."""
+_HEAD_START = np.array([100 if label.endswith("record") else 0 for label in LABELS], dtype=np.int32)
+"""What is added to the sums of numbers when doubt is measured, so that bare beds (3、8抽血) are read again."""
 _BIAS = 128
 """What is added to the weights, so that no byte is negative: sums of bytes are then sums of integers of 64 bits."""
 _PIECE = 400
@@ -335,7 +335,7 @@ def best_labels(
         costs: what each label costs, int32 (L,).
         labels: result, int8 (N,).
         leads: result, how much more the weights of the label are than those of none, and then the greatest of all
-            labels', with what is given to numbers, int32 (2, N).
+            labels', numbers with their head start, int32 (2, N).
     """
     count = len(keys)
     if count == 0:
@@ -348,7 +348,7 @@ def best_labels(
         leads[0, at] = emissions[at, labels[at]] - emissions[at, OUTSIDE]
         greatest = np.int32(-(10**9))
         for label in range(1, len(transitions)):
-            greatest = max(greatest, emissions[at, label] + _GIVEN[label])
+            greatest = max(greatest, emissions[at, label] + _HEAD_START[label])
         leads[1, at] = greatest - emissions[at, OUTSIDE]
 
 

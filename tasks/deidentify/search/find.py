@@ -182,8 +182,9 @@ class Finder:
             plain = _cover(plain, found)
         if not found and not names:
             return []  # as in most texts: nothing beside a name, and no name to look for again
-        found = whole_addresses(plain, found)
-        plain = _cover(plain, found)
+        if any(one.type == "address" for one in found):
+            found = whole_addresses(plain, found)
+            plain = _cover(plain, found)
         beside = numbers_beside(plain, [(one.start, one.end) for one in found if one.type == "name"], self._kinds)
         if beside:
             found = sorted([*found, *beside])

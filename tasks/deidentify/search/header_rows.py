@@ -95,7 +95,7 @@ def headers_of(text: str, start: int, end: int, kind_of: Callable[[str], str | N
         headers.append(header)
         known += is_known
     is_all = known == len(headers) > 1
-    least = LEAST_KNOWN - (delimiter in "\t|")  # commas separate the words of prose, too
+    least = LEAST_KNOWN - (delimiter in ("\t", "|"))  # commas separate the words of prose, too
     return headers if is_all or (known >= least and 2 * known >= len(headers)) else None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli import main
-from infra.errors import UserError, path_error
+from infra.errors import UserError, output_error, path_error
 from tasks.own.files import OwnFiles
 from tests.support.processes.permissions import without_override
 
@@ -96,3 +96,12 @@ def test_error_of_a_path_has_its_remedy(number: int, remedy: str) -> None:
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error", "/x"), OSError(errno.EACCES, "no"), ValueError("x")])
 def test_other_errors_are_not_those_of_a_path(error: Exception) -> None:
     assert path_error(error) is None
+
+
+def test_only_a_terminal_s_encoding_and_a_full_device_are_errors_of_output() -> None:
+    found = output_error(UnicodeEncodeError("ascii", "王", 0, 1, "ordinal not in range(128)"))
+    assert found is not None and "is ascii" in str(found)
+    assert output_error(UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")) is None
+    assert output_error(OSError(errno.ENOSPC, "No space left on device")) is not None
+    assert output_error(OSError(errno.ENOSPC, "No space left on device", "/data/x")) is None
+    assert output_error(OSError(errno.EIO, "Input/output error")) is None
