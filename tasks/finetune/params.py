@@ -138,8 +138,8 @@ class FinetuneParams(TuningParams):
     @property
     def head_options(self) -> dict[str, Any]:
         """Options of the head that do not follow from the task."""
-        given = {"crf": self.crf or None, "network": self.network, "pooling": None if self.pooling == "cls" else "mean"}
-        return {name: value for name, value in given.items() if value is not None}
+        given = {"crf": self.crf, "network": self.network, "pooling": self.pooling}
+        return {name: value for name, value in given.items() if value not in (False, None, "cls")}
 
     def grid(self, spec: TaskSpec) -> Grid:
         """Return the grid of the task, or of networks, with the values that are given here."""

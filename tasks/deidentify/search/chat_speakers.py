@@ -77,8 +77,8 @@ def may_hold_speakers(texts: Sequence[str]) -> np.ndarray:
 
 def chat_speakers(text: str) -> list[Span]:
     """Return what speakers are called at the beginnings of their lines, in order."""
-    found = _bracketed(text) if ("】" in text or "]" in text) and text.count("】") + text.count("]") >= _LEAST else []
-    lines = 1 + (text.count("\n") if "\n" in text else 0)
+    found = _bracketed(text) if text.count("】") + text.count("]") >= _LEAST else []
+    lines = text.count("\n") + 1
     # Two speakers have two colons, which most texts lack.
     if lines >= _LEAST and text.count("：") + text.count(":") >= _LEAST:
         lines_text = f"\n{text}"  # a pattern that begins with a sign is searched for faster than one with ^
