@@ -34,7 +34,6 @@ from tasks.deidentify.forms.cues import (
     id_of_somebody,
     latin_behind,
     latin_field,
-    list_of_beds,
     login_around,
     long_enough,
     names_around,
@@ -677,7 +676,6 @@ TYPES = (
                         r"[：:]\s?(?P<value>加?\d{1,3}(?:[、,，]\s?加?\d{1,3}){1,12}|加?\d{1,3}(?:/加?\d{1,3}){2,12})"
                         r"(?=[\s，,。；;）)]|$)"
                     ),
-                    list_of_beds,
                 ),
             ),
             Cues(

@@ -266,16 +266,6 @@ def bed_of_unit(text: str, start: int, end: int, free_from: int) -> list[Span]:
     return [(start, bed.end())] if bed else []
 
 
-# matches: "3/12/26"
-# not: "3/12/加2", "8、9"
-_DATE_WITH_SLASHES = re.compile(r"\d{1,4}/(?:0?[1-9]|1[0-2])/\d{2,4}")
-
-
-def list_of_beds(text: str, start: int, end: int, match: re.Match[str]) -> bool:
-    """Refuse a date with slashes: 3/12/26."""
-    return not _DATE_WITH_SLASHES.fullmatch(match["value"])
-
-
 def bed_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """The number of a bed before 床, with the word: 血液科12床, 加3床. Not a number of beds: 开放120床."""
     left = max(free_from, start - 30)
