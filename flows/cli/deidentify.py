@@ -184,15 +184,15 @@ def _decoded(data: bytes, origin: str) -> str:
             raise UserError(f"{origin} is {what}, not plain text. {remedy.format(origin)}")
     if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise UserError(f"{origin} is in UTF-32; convert it to UTF-8.")
-    from tasks.files.encodings import SAMPLE, WIDE, detect_encoding
+    from tasks.files.encodings import BIG5, SAMPLE, WIDE, detect_encoding
 
     detected = detect_encoding(data[:SAMPLE])
-    for encoding in (detected,) if detected in WIDE else ("utf-8-sig", "gb18030"):
+    for encoding in (detected,) if detected in (*WIDE, *BIG5) else ("utf-8-sig", "gb18030"):
         try:
             return data.decode(encoding).removeprefix("\ufeff")
         except UnicodeDecodeError:
             continue
-    raise UserError(f"{origin} is neither UTF-8, UTF-16 nor GB18030; convert it to UTF-8.")
+    raise UserError(f"{origin} is neither UTF-8, UTF-16, GB18030 nor Big5; convert it to UTF-8.")
 
 
 def _ending(text: str) -> str:

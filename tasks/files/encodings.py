@@ -1,4 +1,4 @@
-"""Detection of a file's encoding, UTF-8, UTF-16 or GB18030, from samples of its bytes."""
+"""Detection of a file's encoding, UTF-8, UTF-16, GB18030 or Big5, from samples of its bytes."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ LINE_SAFE = (
 
 WIDE = ("utf-16", "utf-16-le", "utf-16-be")
 
+BIG5 = ("big5hkscs", "cp950")
+"""Variants of Big5, each with characters that the other lacks."""
+
 KNOWN = {codecs.lookup(name).name: name for name in (*LINE_SAFE, *WIDE)}
 """The supported encodings, by Python's canonical names."""
 
@@ -55,10 +58,11 @@ _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([
 
 
 def detect_encoding(sample: bytes) -> str:
-    """Return the encoding of most lines: UTF-8, GB18030 or UTF-16 with its byte order.
+    """Return the encoding of most lines: UTF-8, GB18030, Big5 or UTF-16 with its byte order.
 
     UTF-16 is recognised by its byte order mark, or by zero bytes at every other position. UTF-8 is tried before
-    GB18030: a line of GB18030 is hardly ever valid UTF-8, while most UTF-8 is also valid GB18030.
+    GB18030: a line of GB18030 is hardly ever valid UTF-8, while most UTF-8 is also valid GB18030. Big5, which may be
+    valid GB18030 too, shows by its marks.
     """
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16-le" if sample.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
@@ -73,7 +77,19 @@ def detect_encoding(sample: bytes) -> str:
     votes = Counter(line_encoding(line, "utf-8") for line in lines if not line.isascii())
     if votes[None] * 2 > votes.total() and (wide_without_zeros := _wide(sample[: SAMPLE // WINDOWS])):
         return wide_without_zeros
-    return "gb18030" if votes["gb18030"] > votes["utf-8"] else "utf-8"
+    if votes["utf-8"] >= max(votes["gb18030"], votes[None]):
+        return "utf-8"
+    return _big5(sample) or ("gb18030" if votes["gb18030"] > votes["utf-8"] else "utf-8")
+
+
+def _big5(sample: bytes) -> str | None:
+    """Return the variant of Big5 that text with marks is in, or None.
+
+    The marks ，、。 of Big5 are characters of the private use area in GB18030, which no text holds.
+    """
+    if not set("\ue4c7\ue4c8\ue4c9") & set(sample.decode("gb18030", "replace")):
+        return None
+    return next((name for name in BIG5 if decodes(sample, name)), None)
 
 
 def _wide(beginning: bytes) -> str | None:

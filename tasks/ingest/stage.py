@@ -114,7 +114,7 @@ class IngestParams(StageParams):
         return sources
 
 
-@stage(name="ingest", version=9, params=IngestParams, tables=("documents", "rejects", "files"), heavy=True)
+@stage(name="ingest", version=10, params=IngestParams, tables=("documents", "rejects", "files"), heavy=True)
 def ingest(inputs: Mapping[str, RawInput], params: IngestParams, out: Output) -> None:
     """Read the documents of `inputs["corpus"]`.
 

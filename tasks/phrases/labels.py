@@ -4,7 +4,7 @@ Names come from the knowledge graph (its entities, or the user's lists of names)
 of the package `autophrase`). `positives` count as good phrases; names that are only `known` are not used as bad ones
 (AutoPhrase, section 4.1: the pool of negatives is what no knowledge base contains).
 
-Each list may be in UTF-8, UTF-16 or GB18030. Memory grows with the names.
+Each list may be in UTF-8, UTF-16, GB18030 or Big5. Memory grows with the names.
 """
 
 from __future__ import annotations

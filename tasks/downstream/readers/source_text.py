@@ -1,4 +1,4 @@
-"""Text of a downstream file in UTF-8, UTF-16 or GB18030, with or without a byte order mark."""
+"""Text of a downstream file in UTF-8, UTF-16, GB18030 or Big5, with or without a byte order mark."""
 
 from __future__ import annotations
 

@@ -70,6 +70,15 @@ def test_utf_32_is_refused_and_escapes_of_json_are_warned_of(
     assert not capsys.readouterr().err
 
 
+def test_a_note_in_big5_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "note.txt").write_bytes("患者王大明，四十五歲，因反覆咳嗽、發燒三日入院。".encode("big5"))
+    assert main(["deidentify", str(tmp_path / "note.txt")]) == 0
+    assert capsys.readouterr().out == "患者〔姓名〕，四十五歲，因反覆咳嗽、發燒三日入院。\n"
+    (tmp_path / "note.txt").write_bytes("患者王大明，咳嗽。".encode("big5") + b"\xff\xff")
+    assert main(["deidentify", str(tmp_path / "note.txt")]) == 2
+    assert "neither UTF-8, UTF-16, GB18030 nor Big5" in capsys.readouterr().err
+
+
 def test_output_that_cannot_be_written_is_told_in_a_line() -> None:
     command = [sys.executable, "-m", "flows", "deidentify", SAID]
     with Path("/dev/full").open("w") as full:

@@ -160,6 +160,23 @@ def test_utf16_without_a_mark_and_without_line_ends_is_detected(tmp_path: Path, 
     assert texts_of(artifact) == [text]
 
 
+TRADITIONAL = "患者王大明，四十五歲，因反覆咳嗽、發燒三日入院。\n診斷：肺炎，建議住院觀察。\n"
+
+
+@pytest.mark.parametrize("encoding", ["big5", "cp950", "big5hkscs"])
+def test_big5_shows_by_its_marks(tmp_path: Path, encoding: str) -> None:
+    text = TRADITIONAL + {"big5": "", "cp950": "碁銹裏€。", "big5hkscs": "喺嚟咗。"}[encoding]
+    artifact = ingested(tmp_path, {"a.txt": text.encode(encoding), "b.txt": TRADITIONAL.encode("gb18030")})
+    assert texts_of(artifact) == [text.strip(), TRADITIONAL.strip()]
+    assert artifact.rows("rejects") == 0
+
+
+def test_without_marks_and_with_broken_bytes_nothing_is_taken_for_big5() -> None:
+    assert detect_encoding("患者頭痛三日發燒".encode("big5")) == "gb18030"
+    assert detect_encoding(TRADITIONAL.encode("big5")) == "big5hkscs"
+    assert detect_encoding(TRADITIONAL.encode("big5") + b"\xff\xff\xff") not in ("big5hkscs", "cp950")
+
+
 def test_two_letters_are_not_mistaken_for_a_chinese_character_of_utf16(tmp_path: Path) -> None:
     text = "Le patient a été hospitalisé à l'hôpital, où l'état général s'est amélioré" * 9
     files = {"a.txt": text.encode("latin-1"), "b.txt": "好".encode()}
