@@ -52,7 +52,7 @@ from tasks.deidentify.forms.cues import (
     telephone_fits,
 )
 from tasks.deidentify.forms.identifier import About, Cues, IdentifierType, NetAddress, Number
-from tasks.deidentify.forms.net import domain_around, email_span, url_span
+from tasks.deidentify.forms.net import domain_around, email_span, spelled_mailbox, url_span
 from tasks.deidentify.forms.numbers import (
     born_login_fits,
     card_fits,
@@ -504,6 +504,17 @@ TYPES = (
                 kept=("血压@卧位", "剂量5@10.5"),
                 pattern=r"@ ?[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+)++",
                 span=email_span,
+            ),
+            Cues(
+                found=(
+                    "邮箱{zhang163艾特163点com}，",
+                    "发{li.si 艾特 qq 点 com}",
+                    "{wangfang88#163.com}（#换成@）",
+                    "{li.si at qq.com}",
+                ),
+                kept=("艾特一下", "我艾特163了", "C5#8.com", "HbA1c#3.5", "chatqq点com"),
+                words="艾特 # at AT",
+                beside=spelled_mailbox,
             ),
         ),
     ),

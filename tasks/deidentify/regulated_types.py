@@ -25,6 +25,7 @@ from tasks.deidentify.forms.dates import (
     date_fits,
     english_date,
     spelled_date,
+    spelled_day,
 )
 from tasks.deidentify.forms.identifier import About, Cues, Digits, IdentifierType, Number
 from tasks.deidentify.forms.institutions import (
@@ -114,6 +115,8 @@ REGULATED_TYPES = (
                     "{1957年腊月廿八}入院",
                     "52Y,{20230918},CHEST",
                     "于去年{5月}起",
+                    "{24.3.11}入院",
+                    "{4/2}出院",
                 ),
                 kept=(
                     "3周后复查",
@@ -131,6 +134,8 @@ REGULATED_TYPES = (
                     "5月龄",
                     "随访6-12月",
                     "2000-10 IU/ml",
+                    "肌力4/5，",
+                    "54.13.2入院",
                 ),
                 pattern=f"(?:{ANY_DATE}|{RELATIVE_MONTH})",
                 next_characters="年-/.月 ,，|\t",
@@ -151,6 +156,12 @@ REGULATED_TYPES = (
                 kept=("二〇二三年版", "一九岁"),
                 words="二〇 二○ 二零 一九",
                 beside=spelled_date,
+            ),
+            Cues(
+                found=("{三月十一日}入院", "于{十二月二日}复查，"),
+                kept=("五月五日采", "三月十日龄", "三月桃花", "十二月", "第三月二日"),
+                words="一月 二月 三月 四月 五月 六月 七月 八月 九月 十月 十一月 十二月",
+                beside=spelled_day,
             ),
             Cues(
                 found=("on {May 12, 1990}, he", "{Dec. 3 2021} MRI"),

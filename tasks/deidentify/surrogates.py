@@ -170,8 +170,13 @@ def _address(written: str, draw: _Draw) -> str:
     return f"{city}{district}{draw.one(ROADS, written, 'road')}{draw.below(300, written, 'number') + 1}号"
 
 
+# matches: "@", "艾特", "#", " at "
+# not: "at"
+_AT = re.compile("@|艾特|#| at | AT ")
+
+
 def _email(written: str, draw: _Draw) -> str:
-    return _code(written.partition("@")[0].strip(), draw) + "@example.com"
+    return _code(_AT.split(written)[0].strip(), draw) + "@example.com"
 
 
 def _url(written: str, draw: _Draw) -> str:

@@ -20,6 +20,7 @@ _DAY = r"(?:3[01]|[12]\d|0?[1-9])"
 _HOUR = r"(?:[T ]?\d{1,2}:\d\d(?::\d\d)?|\d{1,2}时(?:\d{1,2}分)?)?"
 _ALONE = r"(?<![0-9A-Za-z.\-/:×~～])"
 """Refuses digits inside a longer number, a version or a range: XSE-20230417, 1.2019.3.4."""
+_EVENT = "入院|出院|入科|出科|转入|转出"
 _FEASTS = "国庆|春节|中秋|端午|元旦|五一|十一|清明|元宵|除夕|重阳"
 
 FULL_DATE = (
@@ -45,7 +46,8 @@ ANY_DATE = (
     rf"|{_YEAR}年(?:{_FEASTS}|(?:农历)?{_SPELLED_DAY})"
     rf"|{_YEAR}[-/](?:0[1-9]|1[0-2]|[1-9])(?![\d./\-年月个例次]){NO_MEASURE}"
     rf"|{_MONTH}\s?月\s?{_DAY}\s?[日号](?:[上下]午)?{_HOUR}|{_MONTH}月{_DAY}(?=[\s，,。；;）)、刚又还再去到来做打就我]|$)"
-    rf"|{_MONTH}[-/](?:3[01]|[12]\d|0[1-9])(?=\s{{0,2}}(?:\d{{1,2}}:\d\d|入院|出院|入科|出科|转入|转出|手术|复查|复诊))"
+    rf"|{_MONTH}[-/](?:3[01]|[12]\d|0[1-9])(?=\s{{0,2}}(?:\d{{1,2}}:\d\d|{_EVENT}|手术|复查|复诊))"
+    rf"|(?:{_MONTH}/{_DAY}|[0-3]\d(?P<short_mark>[-/.]){_MONTH}(?P=short_mark){_DAY})(?=\s{{0,2}}(?:{_EVENT}))"
     rf"|(?<![^\n]){_MONTH}-(?:3[01]|[12]\d|0[1-9])(?=\s{{1,3}}(?![岁个月周天例次片粒支\d])[^\sA-Za-z])"
     rf"|{_YEAR}\d{{4}}(?=[,，|\t]))"
 )
@@ -64,6 +66,9 @@ _NUMERAL = "[〇○零一二三四五六七八九]"
 # matches: "二〇二三年三月八日", "一九九〇年十二月", "一九五七年腊月初三"
 # not: "二〇二三年", "一九"
 _SPELLED = re.compile(rf"{_NUMERAL}{{4}}年(?:农历)?{_SPELLED_DAY}")
+# matches: "三月十一日", "十二月二日"
+# not: "三月份", "三月", "三月十一日龄", "五月五日采"
+_SPELLED_ALONE = re.compile("[一二三四五六七八九十]{1,2}月[一二三四五六七八九十廿]{1,3}[日号](?![龄采收取造作午]|阴干)")
 # matches: "May 12, 1990", "Dec. 3 2021"
 # not: "May 12", "Maybe"
 _ENGLISH = re.compile(
@@ -115,6 +120,15 @@ def spelled_date(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """A date in Chinese numerals, which begins with the cue: 二〇二三年三月八日."""
     match = _SPELLED.match(text, start)
     return [match.span()] if match else []
+
+
+def spelled_day(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A day of a month in Chinese numerals, which begins with the cue, and no day of the old calendar on which herbs
+    are gathered: 三月十一日, not 五月五日采.
+    """
+    match = _SPELLED_ALONE.match(text, start)
+    begins_a_number = start == 0 or text[start - 1] not in "〇○零一二三四五六七八九十年第"
+    return [match.span()] if match and begins_a_number else []
 
 
 def english_date(text: str, start: int, end: int, free_from: int) -> list[Span]:

@@ -111,6 +111,8 @@ def test_no_character_of_a_name_is_its_own_surrogate() -> None:
         "卡号：6228480122334455666",
         "手机13812345678",
         "邮箱zhang@mail.cn",
+        "邮箱zhang艾特mail点cn",
+        "邮箱zhang at mail点cn",
         "QQ：847261593",
     ],
 )
@@ -120,6 +122,8 @@ def test_surrogate_is_another_identifier_of_the_kind(said: str) -> None:
     drawn = treated[len(said) - len(said.lstrip("身份证号：卡手机邮箱Q")) :]
     assert treated != said
     assert [one.type for one in find_identifiers(treated)] == [kind]
+    if kind == "email":
+        assert treated.endswith("@example.com") and len(drawn.partition("@")[0]) == len("zhang")
     if kind == "identity":
         assert is_identity_number(drawn)
     if kind == "bank_card":
@@ -159,6 +163,8 @@ def test_shift_moves_all_dates_of_a_document_alike_and_is_never_none() -> None:
         ("2018-11", "2018-12", "2018年11月", "2018年"),
         ("12月30日", "1月20日", "12月", None),
         ("23.6.9", "23.6.30", "2023年6月", "2023年"),
+        ("4/28", "5/19", "4月", None),
+        ("三月十一日", None, None, None),
         ("5月上旬", None, "5月", None),
         ("2019年国庆", None, None, None),
         ("二〇二三年三月八日", None, None, None),
