@@ -66,7 +66,7 @@ def deidentify(
         operators: what becomes of single kinds instead, such as `{"date": "month"}`.
         rules: TOML file with rules of your own.
         recogniser: look for more by the trained recogniser too, if its weights are there.
-        encoder: let a small encoder read again what the recogniser is not sure of: more is found, more slowly.
+        encoder: let a larger encoder read again whatever the recogniser doubts: more is found, slowly.
         scope: person or document in which surrogates are consistent and dates are shifted by the same days.
 
     Raises:

@@ -51,7 +51,7 @@ def deidentify(
         bool,
         typer.Option(
             "--encoder",
-            help="Let a small encoder read again where names may be: it finds more and mistakes less, slowly.",
+            help="Let a larger encoder read again wherever names may be: it finds more, slowly.",
         ),
     ] = False,
     restore: Annotated[

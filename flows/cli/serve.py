@@ -32,7 +32,7 @@ def serve(
     ] = None,
     encoder: Annotated[
         bool,
-        typer.Option("--encoder", help="Let an encoder read again where names may be: more is found, more slowly."),
+        typer.Option("--encoder", help="Let a larger encoder read again wherever names may be: more is found, slowly."),
     ] = False,
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="PORT", help="Port to listen on; 0 for any that is free.")] = 8765,

@@ -77,7 +77,7 @@ class ServiceSettings:
     rules: Path | None = None
     """The user's own rules of de-identification."""
     encoder: bool = False
-    """True: an encoder reads again what the recogniser of de-identification is not sure of."""
+    """True: a larger encoder reads again whatever the recogniser of de-identification doubts."""
     host: str = "127.0.0.1"
     port: int = 8765
     """0: any free port."""

@@ -27,7 +27,7 @@ class Plan:
     recogniser: bool = True
     """True where the trained recogniser looks for more than the rules do, if its weights are there."""
     encoder: bool = False
-    """True where a small encoder reads again what the recogniser is not sure of."""
+    """True where a larger encoder reads again whatever the recogniser doubts."""
 
     @functools.cached_property
     def finder(self) -> Finder:
@@ -90,7 +90,7 @@ def make_plan(
         operators: what is done to single kinds instead.
         rules: the user's own rules; their own kinds are always on.
         recogniser: look for more by the trained recogniser too.
-        encoder: let a small encoder read again what the recogniser is not sure of.
+        encoder: let a larger encoder read again whatever the recogniser doubts.
         given: what the user calls the settings; None for parameters of a flow.
 
     Raises:

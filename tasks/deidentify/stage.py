@@ -78,8 +78,7 @@ class DeidentifyParams(StageParams):
     )
     encoder: bool = Field(
         default=False,
-        description="let a small encoder read again where names may be: more is found and fewer words are taken for "
-        "names, at a fortieth to a fifth of the speed",
+        description="let a larger encoder read again wherever names may be: more is found, at a twentieth of the speed",
     )
     rules_content: str | None = Field(default=None, repr=False, exclude=True)
     """Content of the file `rules`, which is read once, where the flow starts."""

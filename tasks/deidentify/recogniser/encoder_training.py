@@ -30,12 +30,13 @@ from tasks.deidentify.recogniser.labels import LABELS, OUTSIDE, mark_span
 from tasks.deidentify.recogniser.tokens import shortened
 from tasks.deidentify.recogniser.training import add_labelled, read_all_labelled, read_source
 
-_MOST = 128
+MOST = 128
 """Most characters of a line: those behind are not learned from."""
 _OFTEN = 20
 """Lines that a character must be in to get a row where the pre-trained vocabulary lacks it."""
-_NONE = -100
+NONE = -100
 """Label of padding, which counts for nothing."""
+_IS_NAME = np.array([label.endswith("name") for label in LABELS])
 
 
 class Tagger(nn.Module):
@@ -50,10 +51,14 @@ class Tagger(nn.Module):
         self.encoder = encoder
         self.head = nn.Linear(width, len(LABELS))
 
+    def states(self, rows: Tensor, mask: Tensor) -> Tensor:
+        """Return the last states, (B, N, width), of rows of the embeddings, int64 (B, N)."""
+        states: Tensor = self.encoder(input_ids=rows, attention_mask=mask).last_hidden_state
+        return states
+
     def forward(self, rows: Tensor, mask: Tensor) -> Tensor:
         """Return the scores of the labels, (B, N, L), of rows of the embeddings, int64 (B, N)."""
-        states = self.encoder(input_ids=rows, attention_mask=mask).last_hidden_state
-        scores: Tensor = self.head(states.float())
+        scores: Tensor = self.head(self.states(rows, mask).float())
         return scores
 
 
@@ -173,7 +178,7 @@ def example_of(line: Line, characters: np.ndarray) -> Example:
     for start, end, kind in line.spans:
         first, last = np.searchsorted(places[:-1], (start, end)).tolist()
         mark_span(labels, first, last, kind)
-    return Example(rows_of(text, characters)[:_MOST], labels[:_MOST])
+    return Example(rows_of(text, characters)[:MOST], labels[:MOST])
 
 
 def train(tagger: Tagger, examples: Sequence[Example], options: argparse.Namespace) -> None:
@@ -181,28 +186,18 @@ def train(tagger: Tagger, examples: Sequence[Example], options: argparse.Namespa
     device = torch.device(options.device)
     tagger.to(device)
     rng = np.random.default_rng(options.seed)
-    batches = [batch for _ in range(options.epochs) for batch in _batches(examples, options.characters, rng)]
+    batches = [batch for _ in range(options.epochs) for batch in batches_of(examples, options.characters, rng)]
     trained = [each for each in tagger.parameters() if each.requires_grad]
     optimiser = torch.optim.AdamW(trained, lr=options.rate, weight_decay=0.01)
     many = tagger.encoder.embeddings.word_embeddings.num_embeddings
-    is_name = np.array([label.endswith("name") for label in LABELS])
     began, losses = time.process_time(), 0.0
     tagger.train()
     for step, batch in enumerate(batches, start=1):
         optimiser.param_groups[0]["lr"] = options.rate * min(1.0, step / 200) * max(0.02, 1 - step / len(batches))
-        longest = max(len(each.rows) for each in batch)
-        rows = np.zeros((len(batch), longest), dtype=np.int64)
-        labels = np.full((len(batch), longest), _NONE, dtype=np.int64)
-        mask = np.zeros((len(batch), longest), dtype=np.int64)
-        for place, each in enumerate(batch):
-            share = options.hidden * np.where(is_name[each.labels], 1.0, 0.25)
-            rows[place, : len(each.rows)] = _blurred(each.rows, share, rng, many)
-            labels[place, : len(each.rows)] = each.labels
-            mask[place, : len(each.rows)] = 1
-        given = [torch.from_numpy(each).to(device) for each in (rows, mask, labels)]
+        given = [each.to(device) for each in rows_and_labels(batch, options.hidden, rng, many)]
         with torch.autocast(device.type, torch.bfloat16, enabled=options.bf16):
             scores = tagger(given[0], given[1])
-        loss = nn.functional.cross_entropy(scores.flatten(0, 1), given[2].flatten(), ignore_index=_NONE)
+        loss = nn.functional.cross_entropy(scores.flatten(0, 1), given[2].flatten(), ignore_index=NONE)
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(trained, 1.0)
@@ -218,7 +213,23 @@ def train(tagger: Tagger, examples: Sequence[Example], options: argparse.Namespa
     tagger.cpu()
 
 
-def _batches(examples: Sequence[Example], characters: int, rng: np.random.Generator) -> Iterator[list[Example]]:
+def rows_and_labels(
+    batch: Sequence[Example], hidden: float, rng: np.random.Generator, many: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows of a batch, of which a share is hidden, the mask of its text and its labels, int64 (B, N)."""
+    longest = max(len(each.rows) for each in batch)
+    rows = np.zeros((len(batch), longest), dtype=np.int64)
+    labels = np.full((len(batch), longest), NONE, dtype=np.int64)
+    mask = np.zeros((len(batch), longest), dtype=np.int64)
+    for place, each in enumerate(batch):
+        share = hidden * np.where(_IS_NAME[np.maximum(each.labels, OUTSIDE)], 1.0, 0.25)
+        rows[place, : len(each.rows)] = _blurred(each.rows, share, rng, many)
+        labels[place, : len(each.rows)] = each.labels
+        mask[place, : len(each.rows)] = 1
+    return torch.from_numpy(rows), torch.from_numpy(mask), torch.from_numpy(labels)
+
+
+def batches_of(examples: Sequence[Example], characters: int, rng: np.random.Generator) -> Iterator[list[Example]]:
     """Yield all lines in batches of lines alike in length, in random order."""
     order = rng.permutation(len(examples))
     for start in range(0, len(order), 2000):

@@ -1,8 +1,8 @@
 """The recogniser at work: labels of tokens by a linear model with integer weights, and the spans they make.
 
 The model is a file of weights beside this module. All its sums are of integers, so that a text gives the same spans on
-any machine. Where it is not sure that a piece of a text names nobody, an encoder may read that piece again. Time grows
-with the tokens, memory with the longest piece of a text.
+any machine. Where it finds a name, or nearly finds something, a small encoder reads again; a large one may do so
+wherever it is not sure that a text names nobody. Time grows with the tokens, memory with the longest piece of a text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from infra.errors import UserError
 from tasks.deidentify.forms.identifier import Identifier
 from tasks.deidentify.forms.institutions import institution_kind
 from tasks.deidentify.forms.names import name_end, surname_length
-from tasks.deidentify.recogniser.encoder import Encoder, shipped_encoder
+from tasks.deidentify.recogniser.encoder import Encoder, shipped_encoder, shipped_reader
 from tasks.deidentify.recogniser.features import KEY_BITS, LEXICON_BITS, Knowledge, features_of, term_key
 from tasks.deidentify.recogniser.labels import KINDS_FOUND, LABELS, OUTSIDE, WIDTH
 from tasks.deidentify.recogniser.paths import best_last, spans_of, walk_back
@@ -35,7 +35,7 @@ Recogniser = Callable[[str], list[Identifier]]
 """Takes a text and returns identifiers in order, without overlaps."""
 
 REASON, REASON_OF_ENCODER = "recogniser", "encoder"
-"""Rules of its identifiers, and of those that only the encoder found."""
+"""Rules of its identifiers, and of those that only an encoder found."""
 
 _HEAD_START = np.array([100 if label.endswith("record") else 0 for label in LABELS], dtype=np.int32)
 """What is added to the sums of numbers when doubt is measured, so that bare beds (3、8抽血) are read again."""
@@ -43,8 +43,12 @@ _BIAS = 128
 """What is added to the weights, so that no byte is negative: sums of bytes are then sums of integers of 64 bits."""
 _PIECE = 400
 """Characters of a piece of a text that is read by itself, more or less. Found names change no piece but their own."""
-_PASSAGE = 100
+PASSAGE = 60
 """The same, for the encoder: it learned from single lines, and its time grows with more than the length."""
+NEAR_LEAD = 200
+"""Like `Encoder.least_lead`, where the piece holds an identifier; the smaller one counts."""
+_REPLACED = frozenset("〔〓")
+"""What marks identifiers that are replaced already."""
 REFUTED_BELOW = 0.1
 """Probability that some character of a name belongs to an identifier, below which the encoder refutes the name."""
 SURE_FROM = {"name": 0.9, "record": 0.6}
@@ -132,7 +136,7 @@ class Model:
         """Return the names, numbers, addresses, hospitals, schools and employers of a text."""
         found: list[Identifier] = []
         short, places = shortened(text)
-        for start, end in _pieces(short):
+        for start, end in pieces(short):
             for first, last, kind, rule, is_sure in self._spans(short[start:end]):
                 begin, stop = int(places[start + first]), int(places[start + last])
                 if stays(text, begin, stop, kind, is_sure) or (found and begin < found[-1].end):
@@ -159,38 +163,53 @@ class Model:
             if kind != "name" or leads[first:last].sum() >= self._doubt_of(piece[starts[first] : starts[last]])
         ]
         if self._encoder is not None:
-            doubtful = starts[:-1][greatest >= self._encoder.least_lead]
-            found = list(self._read_again(self._encoder, piece, found, doubtful))
+            found = _read_again(self._encoder, piece, found, starts[:-1], greatest)
         return tuple(sorted(found))
 
-    def _read_again(
-        self, encoder: Encoder, piece: str, found: Sequence[_Span], doubtful: np.ndarray
-    ) -> Iterator[_Span]:
-        """Yield what was found, without names that the encoder refutes, and what it finds beside that.
 
-        It reads the passages that hold names, or some character that may belong to one.
-        """
-        for start, end in _pieces(piece, _PASSAGE):
+def _read_again(
+    encoder: Encoder, piece: str, found: Sequence[_Span], starts: np.ndarray, greatest: np.ndarray
+) -> list[_Span]:
+    """Return what was found, without names that the encoder refutes, and what it finds beside that.
+
+    It reads the passages that hold names, or some character that may belong to one. Where a piece holds an identifier,
+    there are often more: less doubt is enough there.
+    """
+    spans: list[_Span] = []
+    unread = pieces(piece, PASSAGE)
+    for least_lead in (encoder.least_lead, min(encoder.least_lead, NEAR_LEAD)):
+        doubtful = starts[greatest >= least_lead]
+        left = []
+        for start, end in unread:
             here = [span for span in found if start <= span.start < end]
             is_doubtful = np.searchsorted(doubtful, start) < np.searchsorted(doubtful, end)
-            if not is_doubtful and all(span.kind != "name" for span in here):
-                yield from here
-                continue
-            labels, likely = encoder.read(piece[start:end])
-            taken = np.zeros(end - start, dtype=np.bool_)
-            for span in here:
-                first, last = span.start - start, span.end - start
-                if span.kind != "name":
-                    yield span
-                elif likely[first:last].max() >= REFUTED_BELOW:
-                    yield span._replace(is_sure=bool(likely[first:last].min() >= SURE_FROM["name"]))
-                else:
-                    continue
-                taken[first:last] = True
-            for first, last, kind in spans_of(labels):
-                if not taken[first:last].any():
-                    is_sure = bool(likely[first:last].min() >= SURE_FROM.get(kind, np.inf))
-                    yield _Span(start + first, start + last, kind, REASON_OF_ENCODER, is_sure)
+            if is_doubtful or any(span.kind == "name" for span in here):
+                spans += _read_passage(encoder, piece, start, end, here)
+            else:
+                left.append((start, end))
+        unread = left
+        if not spans and _REPLACED.isdisjoint(piece) and all(span.kind == "name" for span in found):
+            break
+    return spans + [span for span in found if any(start <= span.start < end for start, end in unread)]
+
+
+def _read_passage(encoder: Encoder, piece: str, start: int, end: int, found: Sequence[_Span]) -> Iterator[_Span]:
+    """Yield what was found in a passage, without names that the encoder refutes, and what it finds beside that."""
+    labels, likely = encoder.read(piece[start:end])
+    taken = np.zeros(end - start, dtype=np.bool_)
+    for span in found:
+        first, last = span.start - start, span.end - start
+        if span.kind != "name":
+            yield span
+        elif likely[first:last].max() >= REFUTED_BELOW:
+            yield span._replace(is_sure=bool(likely[first:last].min() >= SURE_FROM["name"]))
+        else:
+            continue
+        taken[first:last] = True
+    for first, last, kind in spans_of(labels):
+        if not taken[first:last].any():
+            is_sure = bool(likely[first:last].min() >= SURE_FROM.get(kind, np.inf))
+            yield _Span(start + first, start + last, kind, REASON_OF_ENCODER, is_sure)
 
 
 # matches: "、", "\n", "妹"
@@ -247,7 +266,7 @@ def _is_common(words: str) -> bool:
     return len(words) < 3 and bool(rjieba.has_word(words)) and not rjieba.tag(words, False)[0][1].startswith("nr")
 
 
-def _pieces(text: str, size: int = _PIECE) -> list[tuple[int, int]]:
+def pieces(text: str, size: int = _PIECE) -> list[tuple[int, int]]:
     """Return the pieces of a text, cut behind sentences and lines, of more or less so many characters."""
     pieces, start = [], 0
     while len(text) - start > size:
@@ -289,11 +308,14 @@ def table_of(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def shipped_recogniser(with_encoder: bool = False) -> Recogniser | None:
     """Return the recogniser whose weights are shipped, or None where they are absent.
 
+    Args:
+        with_encoder: the large encoder reads again, and more, in place of the small one.
+
     Raises:
         UserError: the encoder is asked for, and its weights or those of the recogniser are absent.
     """
     if MODEL.exists():
-        return Model(MODEL, shipped_encoder() if with_encoder else None)
+        return Model(MODEL, shipped_encoder() if with_encoder else shipped_reader())
     if with_encoder:
         raise UserError(f"deidentify.encoder needs the weights {MODEL.name}, which are not installed: install again.")
     return None

@@ -158,10 +158,7 @@ def read_source(data: Path, labelled: Sequence[str], seed: int) -> Source:
     """Return the sentences without persons and the terms of the public sources."""
     rng = random.Random(seed)
     sentences: list[str] = []
-    for file, columns in _TEXTS.items():
-        table = pq.read_table(data / f"{file}.parquet", columns=list(columns))
-        texts = [text for name in columns for text in table[name].to_pylist() if text]
-        rng.shuffle(texts)
+    for file, texts in read_texts(data, rng):
         found = (one for text in texts for one in _sentences(text[:600], in_book=file.startswith("tcm")))
         sentences += _first_different(found, _PER_FILE)
     triples = pq.read_table(
@@ -178,6 +175,15 @@ def read_source(data: Path, labelled: Sequence[str], seed: int) -> Source:
         "exam": _EXAMS, "op": _OPERATIONS, "lab": _LABS,
     }  # fmt: skip
     return Source(sentences, {slot: held or ["头痛"] for slot, held in terms.items()}, labelled)
+
+
+def read_texts(data: Path, rng: random.Random) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each public source with its texts, in random order."""
+    for file, columns in _TEXTS.items():
+        table = pq.read_table(data / f"{file}.parquet", columns=list(columns))
+        texts = [text for name in columns for text in table[name].to_pylist() if text]
+        rng.shuffle(texts)
+        yield file, texts
 
 
 def _short(column: Iterable[object], most: int) -> list[str]:

@@ -20,8 +20,10 @@ from tasks.deidentify.plan import Plan, make_plan
 from tasks.deidentify.recogniser import encoder as encoders
 from tasks.deidentify.recogniser import encoder_mean, tagging
 from tasks.deidentify.recogniser.archive import write_arrays
+from tasks.deidentify.recogniser.distilling import begun
 from tasks.deidentify.recogniser.drawing import Drawing, Line
-from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, Encoder, Reading, erf, rows_of, unrounded
+from tasks.deidentify.recogniser.encoder import FIRST, OTHER, SPACE, WEIGHTS, Encoder, Reading, rows_of, unrounded
+from tasks.deidentify.recogniser.encoder_layer import erf
 from tasks.deidentify.recogniser.encoder_mean import mean_of
 from tasks.deidentify.recogniser.encoder_training import (
     Tagger,
@@ -95,6 +97,39 @@ def test_scores_are_those_of_transformers(tmp_path: Path) -> None:
         expected = torch.log_softmax(tagger(rows, torch.ones_like(rows)), -1)[0].numpy()
     assert len(layers) == 2
     np.testing.assert_allclose(Encoder(arrays).scores(text), expected, atol=2e-4)
+
+
+def test_scores_of_a_rectified_encoder_are_those_of_transformers(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    teacher, _ = started(saved(tmp_path), WORDS, characters, layers=1)
+    torch.manual_seed(5)
+    small = begun(teacher, layers=2, width=16, inner=24, heads=2)
+    with torch.no_grad():
+        for each in (one for one in small.parameters() if one.requires_grad):  # positions are fixed
+            each.add_(0.3 * torch.randn(each.shape))
+        small.encoder.embeddings.token_type_embeddings.weight.zero_()
+    arrays = {**arrays_of(small, characters, 2), "cost": np.array(0.0), "least_lead": np.array(0)}
+    arrays = {name: held for name, held in arrays.items() if not name.endswith("/scale")}
+    arrays |= {name: held.numpy() for name, held in unrounded_matrices(small).items()}
+    text = "患者王某，头痛。aA 患者头痛王"
+    rows = torch.from_numpy(rows_of(text, characters))[None]
+    with torch.no_grad():
+        expected = torch.log_softmax(small(rows, torch.ones_like(rows)), -1)[0].numpy()
+    rectified, smooth = (Encoder({**arrays, "rectified": np.array(one)}).scores(text) for one in (1, 0))
+    np.testing.assert_allclose(rectified, expected, atol=1e-4)
+    assert np.abs(smooth - expected).max() > 1e-2
+
+
+def unrounded_matrices(tagger: Tagger) -> dict[str, torch.Tensor]:
+    """Return the matrices of a tagger by their names in a file of weights."""
+    result = {"embeddings": tagger.encoder.embeddings.word_embeddings.weight, "head": tagger.head.weight}
+    for number, layer in enumerate(tagger.encoder.encoder.layer):
+        modules = {
+            "query": layer.attention.self.query, "key": layer.attention.self.key, "value": layer.attention.self.value,
+            "output": layer.attention.output.dense, "up": layer.intermediate.dense, "down": layer.output.dense,
+        }  # fmt: skip
+        result |= {f"layers.{number}.{name}": module.weight for name, module in modules.items()}
+    return {name: held.detach() for name, held in result.items()}
 
 
 def test_error_function_is_that_of_the_standard_library() -> None:
@@ -372,11 +407,46 @@ def test_what_was_replaced_stays_however_sure_it_is(text: str, marked: str) -> N
 
 
 @needs_model
-def test_where_nothing_is_doubtful_it_reads_for_names_alone() -> None:
+def test_where_nothing_is_doubtful_it_reads_for_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tagging, "NEAR_LEAD", 10**9)
     for text, read in (("家属罗小燕拒绝检查。", True), ("住余姚市梨洲街道。", False)):
         reading = _Marking((), 10**9, text)
         found = Model(MODEL, reading)(text)
         assert (reading.texts, len(found)) == (([text], 0) if read else ([], 1))
+
+
+@needs_model
+@pytest.mark.parametrize(
+    ("before", "is_read"),
+    [("饭后服用。", False), ("患者〔姓名〕。", True), ("患者〓〓〓。", True), ("住余姚市梨洲街道。", True)],
+)
+def test_where_an_identifier_is_less_doubt_is_enough(
+    before: str, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, doubtful = "饭后服用，每日三次，忌辛辣油腻。" * 3, "石榴到窗口取药。"
+    text = before + plain + doubtful
+    monkeypatch.setattr(tagging, "NEAR_LEAD", -(10**9))
+    reading = _Marking(("石榴",), 10**9)
+    found = [text[one.start : one.end] for one in Model(MODEL, reading)(text)]
+    assert any(doubtful in each for each in reading.texts) == is_read
+    assert found == [*(["余姚市梨洲街道"] if "余姚" in before else []), *(["石榴"] if is_read else [])]
+
+
+@needs_model
+def test_beside_a_name_that_was_refuted_no_less_doubt_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    named, doubtful = "家属罗小燕拒绝检查。" + "饭后服用，每日三次，忌辛辣油腻。" * 3, "石榴到窗口取药。"
+    monkeypatch.setattr(tagging, "NEAR_LEAD", -(10**9))
+    for doubted, is_read in (("罗小燕", False), ("", True)):
+        reading = _Marking((), 10**9, doubted)
+        Model(MODEL, reading)(named + doubtful)
+        assert any(doubtful in each for each in reading.texts) == is_read
+
+
+@needs_model
+def test_an_encoder_that_reads_sooner_everywhere_needs_no_more_doubt_near_identifiers() -> None:
+    reading = _Marking((), -(10**9))
+    Model(MODEL, reading)("饭后服用，每日三次，忌辛辣油腻。")
+    assert reading.texts == ["饭后服用，每日三次，忌辛辣油腻。"]
 
 
 def test_what_is_likely_is_what_is_not_other_text(tmp_path: Path) -> None:
@@ -451,8 +521,8 @@ def test_results_without_it_keep_their_identity() -> None:
 @pytest.mark.parametrize(
     "marked",
     [
-        "{许多}昨天的CT胶片在姚倩倩抽屉,今早呼吸科会诊要看;老人说胸片报告他自己收着呢",
-        "手术室10.9值班:一线{石榴}、二线计婷、备班云朵,电话短号6338",
+        "{平安是福}（9床）：护士长，我爸的20%白蛋白今天还输吗",
+        "{高峰}你别吓我们，昨天还好好的怎么进ICU了",
         "取消预约成功:{成龙飞},心血管内科,04-27下午,号源已释放。一个月内爽约三次将限制预约。",
     ],
 )
