@@ -77,9 +77,9 @@ def detect_encoding(sample: bytes) -> str:
     votes = Counter(line_encoding(line, "utf-8") for line in lines if not line.isascii())
     if votes[None] * 2 > votes.total() and (wide_without_zeros := _wide(sample[: SAMPLE // WINDOWS])):
         return wide_without_zeros
-    if votes["utf-8"] >= max(votes["gb18030"], votes[None]):
+    if votes["utf-8"] >= votes["gb18030"]:
         return "utf-8"
-    return _big5(sample) or ("gb18030" if votes["gb18030"] > votes["utf-8"] else "utf-8")
+    return _big5(sample) or "gb18030"
 
 
 def _big5(sample: bytes) -> str | None:

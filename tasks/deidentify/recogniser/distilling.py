@@ -77,7 +77,7 @@ def main() -> None:
     student = begun(teacher, options.layers, options.width, options.inner, options.heads)
     distil(teacher, student, examples, options)
     arrays = arrays_of(student, characters, options.heads)
-    arrays |= {"cost": np.array(options.cost), "least_lead": np.array(options.least_lead), "rectified": np.array(1)}
+    arrays |= {"cost": np.array(options.cost), "least_lead": np.array(options.least_lead)}
     write_arrays(options.output, arrays)
     print(f"{options.output}: {options.output.stat().st_size / 1e6:.2f} MB", flush=True)
 

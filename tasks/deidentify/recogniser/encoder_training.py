@@ -152,6 +152,7 @@ def resumed(file: Path) -> tuple[Tagger, np.ndarray, int]:
     config = RoFormerConfig(
         vocab_size=rows, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=many,
         type_vocab_size=1, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        hidden_act="relu" if arrays.get("rectified", 0) else "gelu",
     )  # fmt: skip
     tagger = Tagger(RoFormerModel(config), width)
     with torch.no_grad():
@@ -256,6 +257,8 @@ def arrays_of(tagger: Tagger, characters: np.ndarray, heads: int) -> dict[str, n
     embeddings = tagger.encoder.embeddings
     words = embeddings.word_embeddings.weight + embeddings.token_type_embeddings.weight[0]
     arrays = {"characters": characters, "heads": np.array(heads), **rounded("embeddings", words.detach().numpy())}
+    if tagger.encoder.config.hidden_act == "relu":
+        arrays["rectified"] = np.array(1)
     for name, module in _parts(tagger).items():
         weight = module.weight.detach().numpy()
         arrays |= rounded(name, weight) if weight.ndim == 2 else {name: weight}

@@ -46,7 +46,7 @@ _PIECE = 400
 PASSAGE = 60
 """The same, for the encoder: it learned from single lines, and its time grows with more than the length."""
 NEAR_LEAD = 200
-"""Like `Encoder.least_lead`, where the piece holds an identifier; the smaller one counts."""
+"""Like `Encoder.least_lead`, where the piece holds an identifier; passages that either lets pass are read."""
 _REPLACED = frozenset("〔〓")
 """What marks identifiers that are replaced already."""
 REFUTED_BELOW = 0.1
@@ -177,7 +177,7 @@ def _read_again(
     """
     spans: list[_Span] = []
     unread = pieces(piece, PASSAGE)
-    for least_lead in (encoder.least_lead, min(encoder.least_lead, NEAR_LEAD)):
+    for least_lead in (encoder.least_lead, NEAR_LEAD):
         doubtful = starts[greatest >= least_lead]
         left = []
         for start, end in unread:

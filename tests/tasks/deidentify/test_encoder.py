@@ -171,6 +171,27 @@ def test_weights_that_are_trained_further_begin_as_they_were(tmp_path: Path) -> 
     np.testing.assert_allclose(scores, before.scores("患者王某，头痛。"), atol=2e-4)
 
 
+def test_a_rectified_encoder_stays_one(tmp_path: Path) -> None:
+    characters = characters_of(WORDS, [])
+    torch.manual_seed(5)
+    small = begun(started(saved(tmp_path), WORDS, characters, layers=1)[0], layers=1, width=16, inner=24, heads=4)
+    with torch.no_grad():
+        for each in (one for one in small.parameters() if one.requires_grad):  # else ReLU and GELU are much alike
+            each.add_(0.3 * torch.randn(each.shape))
+    write_arrays(tmp_path / "small.npz", arrays_with(small, characters))
+    again, _, _ = resumed(tmp_path / "small.npz")
+    texts = "患者王某，头痛。", "王"
+    one, two = (Encoder(arrays_with(each, characters)) for each in (small, again))
+    mean = Encoder({**mean_of([arrays_with(small, characters)] * 2), "cost": np.array(0.0), "least_lead": np.array(0)})
+    for text in texts:
+        np.testing.assert_allclose(two.scores(text), one.scores(text), atol=1e-3)
+        np.testing.assert_array_equal(mean.scores(text), one.scores(text))
+    rows = torch.from_numpy(rows_of(texts[0], characters))[None]
+    with torch.no_grad():
+        scores = torch.log_softmax(again(rows, torch.ones_like(rows)), -1)[0].numpy()
+    np.testing.assert_allclose(scores, one.scores(texts[0]), atol=1e-3)
+
+
 def test_dropout_is_that_of_the_option_in_training_alone(tmp_path: Path) -> None:
     characters = characters_of(WORDS, [])
     tagger, _ = started(saved(tmp_path), WORDS, characters, layers=2)

@@ -173,7 +173,8 @@ def test_big5_shows_by_its_marks(tmp_path: Path, encoding: str) -> None:
 
 def test_without_marks_and_with_broken_bytes_nothing_is_taken_for_big5() -> None:
     assert detect_encoding("患者頭痛三日發燒".encode("big5")) == "gb18030"
-    assert detect_encoding(TRADITIONAL.encode("big5")) == "big5hkscs"
+    for text in ("患者頭痛，發燒", "患者頭痛、發燒", "患者頭痛發燒。"):
+        assert detect_encoding(text.encode("big5")) == "big5hkscs"
     assert detect_encoding(TRADITIONAL.encode("big5") + b"\xff\xff\xff") not in ("big5hkscs", "cp950")
 
 
