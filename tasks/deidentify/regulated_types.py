@@ -116,6 +116,7 @@ REGULATED_TYPES = (
                     "52Y,{20230918},CHEST",
                     "于去年{5月}起",
                     "{24.3.11}入院",
+                    "{20240318}出院",
                     "{4/2}出院",
                 ),
                 kept=(
@@ -138,7 +139,7 @@ REGULATED_TYPES = (
                     "54.13.2入院",
                 ),
                 pattern=f"(?:{ANY_DATE}|{RELATIVE_MONTH})",
-                next_characters="年-/.月 ,，|\t",
+                next_characters="年-/.月 ,，|\t入出转",
                 fits=date_fits,
             ),
             Cues(

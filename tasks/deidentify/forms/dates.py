@@ -49,7 +49,7 @@ ANY_DATE = (
     rf"|{_MONTH}[-/](?:3[01]|[12]\d|0[1-9])(?=\s{{0,2}}(?:\d{{1,2}}:\d\d|{_EVENT}|手术|复查|复诊))"
     rf"|(?:{_MONTH}/{_DAY}|[0-3]\d(?P<short_mark>[-/.]){_MONTH}(?P=short_mark){_DAY})(?=\s{{0,2}}(?:{_EVENT}))"
     rf"|(?<![^\n]){_MONTH}-(?:3[01]|[12]\d|0[1-9])(?=\s{{1,3}}(?![岁个月周天例次片粒支\d])[^\sA-Za-z])"
-    rf"|{_YEAR}\d{{4}}(?=[,，|\t]))"
+    rf"|{_YEAR}\d{{4}}(?=[,，|\t]|(?:{_EVENT})))"
 )
 """Pattern of dates, of which `date_fits` refuses some."""
 
@@ -86,6 +86,9 @@ _PARTS = re.compile(
 # matches: "5月", "12月上旬"
 # not: "3月2日"
 _MONTH_ALONE = re.compile(r"\d{1,2}月(?!\d)")
+# matches: "入院", "出院"
+# not: "手术"
+_EVENT_BEHIND = re.compile(_EVENT)
 # matches: "入院日期 ", "记录时间："
 # not: "于", "产妇 "
 _OTHER_FIELD = re.compile(r"(?:日期|时间)[\s：:]{0,3}$")
@@ -102,10 +105,14 @@ class CalendarDate(NamedTuple):
 
 
 def date_fits(text: str, match: re.Match[str]) -> bool:
-    """Refuse days that no calendar has, and packed digits that are no cell of a table: 20230918 only between commas."""
+    """Refuse days that no calendar has, and packed digits that are neither a cell of a table nor before an event.
+
+    20230918 counts between commas and in 20230918出院.
+    """
     written = match[0]
     if written.isdigit():
-        return is_date(written) and text[match.start() - 1 : match.start()] in tuple(",，|\t")
+        is_cell = text[match.start() - 1 : match.start()] in tuple(",，|\t")
+        return is_date(written) and (is_cell or _EVENT_BEHIND.match(text, match.end()) is not None)
     read = read_date(written)
     return read is None or _exists(read)
 

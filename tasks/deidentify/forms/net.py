@@ -17,17 +17,22 @@ _MAILBOX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_\-]{0,63} ?$")
 _DOMAIN_LETTER = re.compile(r"\.[A-Za-z]")
 
 
-# matches: " 163 点 com", "qq点com", "163.com"
+# matches: " 163 点 com", "qq点com", "163.com", ")hosp(dot)cn", " 126 dot com"
 # not: "一下", "8点半", "8.com"
-_SPELLED_DOMAIN = re.compile(r" ?(?:[a-z][a-z0-9\-]{1,30}|1\d\d) ?(?:点|\.) ?(?:com|cn|net|org|edu)(?![A-Za-z0-9])")
+_SPELLED_DOMAIN = re.compile(
+    r"[)\]）】]?+ ?(?:[a-z][a-z0-9\-]{1,30}?|1\d\d) ?(?:点|\.|[(\[（【 ]dot[)\]）】 ]) ?"
+    "(?:com|cn|net|org|edu)(?![A-Za-z0-9])"
+)
 
 
 def spelled_mailbox(text: str, start: int, end: int, free_from: int) -> list[Span]:
-    """A mailbox whose @ is a word or another mark, so that no program gathers it: zhang艾特163点com."""
-    is_inside_a_word = text[start].isalpha() and text[start].isascii() and text[start - 1 : start] != " "
+    """A mailbox whose @ is a word or another mark, so that no program gathers it: a艾特163点com, b(at)qq(dot)com."""
+    before = text[start - 1 : start]
+    is_inside_a_word = text[start].isalpha() and text[start].isascii() and before not in tuple("([（【 ")
     domain = None if is_inside_a_word else _SPELLED_DOMAIN.match(text, end)
-    left = max(free_from, start - _LONGEST_MAILBOX)
-    mailbox = _MAILBOX.search(text[left:start]) if domain else None
+    stop = start - (before in tuple("([（【"))
+    left = max(free_from, stop - _LONGEST_MAILBOX)
+    mailbox = _MAILBOX.search(text[left:stop]) if domain else None
     return [(left + mailbox.start(), domain.end())] if domain and mailbox else []
 
 

@@ -141,6 +141,8 @@ class Model:
                 begin, stop = int(places[start + first]), int(places[start + last])
                 if stays(text, begin, stop, kind, is_sure) or (found and begin < found[-1].end):
                     continue
+                if not any(map(str.isalnum, text[begin:stop])):
+                    continue  # the } behind a name in JSON
                 if kind == "name" and stop - begin == 1:
                     stop = name_end(text, begin) or stop  # 王 of 王小明诉头痛, but not of 王医生
                 if kind == "name":

@@ -31,6 +31,8 @@ from tasks.deidentify.forms.identifier import (
     Reader,
     mentions,
 )
+from tasks.deidentify.forms.plain import plain as plain_form
+from tasks.deidentify.forms.plain import simplified
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS
 from tasks.deidentify.recogniser import Recogniser
 from tasks.deidentify.search.chat_speakers import chat_speakers, may_hold_speakers
@@ -41,16 +43,6 @@ from tasks.deidentify.search.numbers_beside_names import numbers_beside
 from tasks.deidentify.search.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.deidentify.search.whole_addresses import whole_addresses
 from tasks.text.phrase_glance import PhraseGlance
-
-_PLAIN_FORMS = {
-    **{wide: chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F) if chr(wide) not in "，：；（）！？"},
-    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
-}
-"""Full-width forms as plain ones; halves of surrogate pairs, which jieba cannot read, as the replacement character."""
-
-# matches: "１", "Ａ", "＠"
-# not: "1", "，"
-_ODD_FORM = re.compile(f"[{re.escape(''.join(map(chr, _PLAIN_FORMS)))}]")
 
 # matches: "138 1234 5678", "(0755)2673 4410", "138.1234.5678", "DN0273"
 # not: "3.5mmol", "DN273"
@@ -117,7 +109,12 @@ class Finder:
         digits = [(name, way) for name, way in ways if isinstance(way, Digits)]
         self._early_digits = _by_next_character([each for each in digits if not each[1].after_cues])
         self._late_digits = _by_next_character([each for each in digits if each[1].after_cues])
-        cues = [(name, way, spelling) for name, way in ways if isinstance(way, Cues) for spelling in way.spellings()]
+        cues = [
+            (name, way, simplified(spelling))
+            for name, way in ways
+            if isinstance(way, Cues)
+            for spelling in way.spellings()
+        ]
         self._beside: dict[str, list[tuple[str, Reader, str, re.Pattern[str]]]] = {}
         """Kinds, readers, rules and patterns of the ways by the spelling of a cue."""
         for name, way, spelling in cues:
@@ -154,12 +151,16 @@ class Finder:
             certain: those of `names` that a field says the person has, which count even where they may be words.
         """
         plain, suspicions = text, suspicions_of(text)
-        if suspicions & ODD_FORMS:
-            plain = _ODD_FORM.sub(lambda odd: _PLAIN_FORMS[ord(odd[0])], text)  # translate looks at each character
-            suspicions = suspicions_of(plain)
         found: list[Identifier] = []
+        if suspicions & ODD_FORMS:
+            plain = plain_form(text)
+        if self._own:  # in the script that the user's patterns are written in
+            found = self._own_rules(plain)
+            plain = _cover(plain, found)
+        if suspicions & ODD_FORMS:
+            plain = simplified(plain)
+            suspicions = suspicions_of(plain)
         looks: list[Callable[[str], list[Identifier]]] = [
-            *([self._own_rules] if self._own else []),
             *([self._net_addresses] if suspicions & NET else []),
             *([functools.partial(_around_digits, self._early_digits)] if self._early_digits else []),
             *([functools.partial(_numbers, self._early_numbers)] if suspicions & NUMBERS else []),
@@ -191,7 +192,8 @@ class Finder:
             plain = _cover(plain, beside)
         # 张仲景方 is no name to look for again where 张仲景 is allowed
         found = self.without_allowed(text, found)
-        again = self.without_allowed(text, names_again(plain, {*names, *names_of(text, found)}, frozenset(certain)))
+        known = {simplified(name) for name in (*names, *names_of(text, found))}
+        again = self.without_allowed(text, names_again(plain, known, frozenset(map(simplified, certain))))
         found = sorted([*found, *again]) if again else found
         if self._reported is not None:
             found = [one for one in found if one.type in self._reported]

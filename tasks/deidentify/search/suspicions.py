@@ -12,13 +12,14 @@ import numpy as np
 
 from infra.arrays.code_points import code_points, points_of
 from infra.arrays.compiled import compiled
+from tasks.deidentify.forms.plain import TRADITIONAL
 
 NET = 1
 """The text may hold an @, a :// or a www."""
 NUMBERS = 2
 """The text holds a run of digits, or of digits and stars, long enough for a number of a person."""
 ODD_FORMS = 4
-"""The text holds full-width letters or digits, or half of a surrogate pair."""
+"""The text holds full-width letters or digits, traditional characters, or half of a surrogate pair."""
 
 LEAST_RUN, LEAST_DIGITS = 6, 4
 """Least number of characters in such a run, unless it begins with 0, and of digits and stars among them."""
@@ -81,7 +82,7 @@ def _classes() -> np.ndarray:
         ("wW", _W),
         ("0123456789*", _DIGIT),
         ("0123456789*+. -–—－()（）xX", _IN_RUN),
-        ("".join(wide) + "＠＋－．＊／＿", _ODD),
+        ("".join(wide) + "＠＋－．＊／＿" + "".join(TRADITIONAL), _ODD),
     ):
         classes[list(map(ord, characters))] |= np.uint8(kind)
     classes[0xD800:0xE000] |= np.uint8(_ODD)
