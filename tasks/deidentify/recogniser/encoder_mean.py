@@ -19,7 +19,7 @@ from tasks.deidentify.recogniser.encoder import unrounded
 from tasks.deidentify.recogniser.encoder_training import rounded
 
 _SETTINGS = ("cost", "least_lead")
-_SHARED = ("characters", "heads", "rectified")
+_SHARED = ("characters", "heads")
 
 
 def main() -> None:
@@ -47,11 +47,10 @@ def mean_of(encoders: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarra
         ValueError: the encoders have other characters, heads or layers.
     """
     first = encoders[0]
-    shared = [name for name in _SHARED if name in first]
     for other in encoders[1:]:
-        if other.keys() != first.keys() or not all(np.array_equal(other[name], first[name]) for name in shared):
+        if other.keys() != first.keys() or not all(np.array_equal(other[name], first[name]) for name in _SHARED):
             raise ValueError("only encoders with equal characters, heads and layers have a mean")
-    means = {name: np.asarray(first[name]) for name in shared}
+    means = {name: np.asarray(first[name]) for name in _SHARED}
     for name in first:
         if "/" in name or name in _SHARED or name in _SETTINGS:
             continue

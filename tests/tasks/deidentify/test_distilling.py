@@ -159,6 +159,11 @@ def test_the_recogniser_reads_with_it_by_default(text: str, found: list[tuple[st
     assert [text[one.start : one.end] for one in Model(MODEL)(text)] == linear
 
 
+def test_a_mark_is_no_name() -> None:
+    text = '{"姓名":"张伟","text":"患者血压平稳。"}\n'
+    assert explain(text, Plan())[0] == text.replace("张伟", "〔姓名〕")
+
+
 def test_without_its_weights_the_linear_model_works_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(encoder, "READER", tmp_path / "absent.npz")
     found = shipped_recogniser.__wrapped__()("洪暴雨后常有皮肤病")

@@ -178,6 +178,7 @@ def test_a_rectified_encoder_stays_one(tmp_path: Path) -> None:
     with torch.no_grad():
         for each in (one for one in small.parameters() if one.requires_grad):  # else ReLU and GELU are much alike
             each.add_(0.3 * torch.randn(each.shape))
+    assert bool(arrays_with(small, characters)["rectified"])
     write_arrays(tmp_path / "small.npz", arrays_with(small, characters))
     again, _, _ = resumed(tmp_path / "small.npz")
     texts = "患者王某，头痛。", "王"

@@ -61,10 +61,10 @@ def test_a_name_is_known_in_both_scripts() -> None:
 def test_the_rules_of_a_user_are_read_in_their_own_script() -> None:
     rules = parse_rules(
         "[[recogniser]]\nkind = 'record'\npattern = '樣本[0-9]{3}'\nfound = ['{樣本123}已送']\nkept = ['樣本']\n"
-        "[cues]\nrecord = ['檢體號']\n[deny]\nname = ['龍哥']\n",
+        "[cues]\nrecord = ['龍門碼']\n[deny]\nname = ['龍哥']\n",
         "own.toml",
     )
     plan = make_plan(rules=rules, recogniser=False)
     assert (
-        deidentify("樣本123已送，檢體號：AB1234，龍哥來電", plan)[0] == "〔编号〕已送，檢體號：〔编号〕，〔姓名〕來電"
+        deidentify("樣本123已送，龍門碼：AB1234，龍哥來電", plan)[0] == "〔编号〕已送，龍門碼：〔编号〕，〔姓名〕來電"
     )
