@@ -78,7 +78,8 @@ class DeidentifyParams(StageParams):
     )
     encoder: bool = Field(
         default=False,
-        description="let a larger encoder read again wherever names may be: more is found, at a twentieth of the speed",
+        description="let a larger encoder read again wherever names may be: more is found, at a twentieth of the speed "
+        "or less",
     )
     rules_content: str | None = Field(default=None, repr=False, exclude=True)
     """Content of the file `rules`, which is read once, where the flow starts."""

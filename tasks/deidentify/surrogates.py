@@ -170,9 +170,9 @@ def _address(written: str, draw: _Draw) -> str:
     return f"{city}{district}{draw.one(ROADS, written, 'road')}{draw.below(300, written, 'number') + 1}号"
 
 
-# matches: "@", "艾特", "#", " at "
+# matches: "@", "艾特", "#", " at ", "(at)"
 # not: "at"
-_AT = re.compile("@|艾特|#| at | AT ")
+_AT = re.compile(r"@|艾特|#|[(\[（【 ](?:at|AT)[)\]）】 ]")
 
 
 def _email(written: str, draw: _Draw) -> str:

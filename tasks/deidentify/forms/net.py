@@ -27,10 +27,12 @@ _SPELLED_DOMAIN = re.compile(
 
 def spelled_mailbox(text: str, start: int, end: int, free_from: int) -> list[Span]:
     """A mailbox whose @ is a word or another mark, so that no program gathers it: a艾特163点com, b(at)qq(dot)com."""
-    before = text[start - 1 : start]
-    is_inside_a_word = text[start].isalpha() and text[start].isascii() and before not in tuple("([（【 ")
-    domain = None if is_inside_a_word else _SPELLED_DOMAIN.match(text, end)
-    stop = start - (before in tuple("([（【"))
+    is_in_brackets = text[start - 1 : start] in tuple("([（【")
+    is_latin = text[start].isascii() and text[start].isalpha()  # at, which may be inside a word: chat
+    if is_latin and not is_in_brackets and text[start - 1 : start] != " ":
+        return []
+    domain = _SPELLED_DOMAIN.match(text, end)
+    stop = start - is_in_brackets
     left = max(free_from, stop - _LONGEST_MAILBOX)
     mailbox = _MAILBOX.search(text[left:stop]) if domain else None
     return [(left + mailbox.start(), domain.end())] if domain and mailbox else []

@@ -29,7 +29,7 @@ _ODD = re.compile(f"[{re.escape(''.join(map(chr, FORMS)))}]")
 _TRADITIONAL = re.compile(f"[{''.join(TRADITIONAL)}]")
 
 
-def plain(text: str) -> str:
+def plain_form(text: str) -> str:
     """Return a text with plain letters and digits, in the script that it is in."""
     return _ODD.sub(lambda odd: FORMS[ord(odd[0])], text)  # translate looks at each character
 

@@ -3,7 +3,7 @@
 They find names that the linear model missed, and refute some that it found.
 
 The weights are files beside this module: a BERT of this project with rotary positions (Su et al. 2021, RoFormer), tuned
-on drawn lines, and a reader of a twentieth of its size that learned from it (distilling.py); both are rounded to
+on drawn lines, and a reader with a sixteenth of its weights that learned from it (distilling.py); both are rounded to
 integers of 8 bits. They run on NumPy alone. Time and memory grow with the characters of what is read at once, the
 attention's with their square; `Model` gives them passages of a bounded length.
 """

@@ -1,8 +1,9 @@
 """The recogniser at work: labels of tokens by a linear model with integer weights, and the spans they make.
 
-The model is a file of weights beside this module. All its sums are of integers, so that a text gives the same spans on
-any machine. Where it finds a name, or nearly finds something, a small encoder reads again; a large one may do so
-wherever it is not sure that a text names nobody. Time grows with the tokens, memory with the longest piece of a text.
+The model is a file of weights beside this module, and all its sums are of integers. Where it finds a name, or nearly
+finds something, a small encoder reads again; a large one may do so wherever it is not sure that a text names nobody.
+Their scores are rounded, so that spans hardly ever depend on the machine. Time grows with the tokens, memory with the
+longest piece of a text.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ from tasks.deidentify.forms.identifier import (
     Reader,
     mentions,
 )
-from tasks.deidentify.forms.plain import plain as plain_form
-from tasks.deidentify.forms.plain import simplified
+from tasks.deidentify.forms.plain import plain_form, simplified
 from tasks.deidentify.kinds import ALWAYS_SEARCHED, KINDS, MINIMAL, PLACEHOLDERS
 from tasks.deidentify.recogniser import Recogniser
 from tasks.deidentify.search.chat_speakers import chat_speakers, may_hold_speakers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +26,7 @@ from tests.support.text.labelled_identifiers import LABELLED, read_sentences
 CHARACTERS = np.array(sorted(map(ord, "患者王小明李华诉头痛发热，。")), dtype=np.int32)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Several threads on a busy machine wait for each other in every small step."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def teacher() -> Tagger:

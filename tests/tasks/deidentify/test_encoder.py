@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,13 +45,7 @@ needs_weights = pytest.mark.skipif(not WEIGHTS.exists(), reason="the weights are
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "患", "者", "王", "头", "痛", "a", "，", "。", "##b"]
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Several threads on a busy machine wait for each other in every small step."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def saved(folder: Path) -> Path:

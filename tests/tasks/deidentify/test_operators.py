@@ -113,6 +113,7 @@ def test_no_character_of_a_name_is_its_own_surrogate() -> None:
         "邮箱zhang@mail.cn",
         "邮箱zhang艾特mail点cn",
         "邮箱zhang at mail点cn",
+        "邮箱zhang(at)mail(dot)cn",
         "QQ：847261593",
     ],
 )
