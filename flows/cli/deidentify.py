@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import hashlib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,14 +93,17 @@ def deidentify(
         print(restored, end=_ending(given))
         _warn_of_sealed(count_sealed(given) - opened)
     elif explain:
-        treated, found = explaining.explain(given, plan, scope)
+        with _reading_shown():
+            treated, found = explaining.explain(given, plan, scope)
         print(treated.rstrip("\n"), *explaining.explained_lines(found, plan), sep="\n")
         if found and not sys.stdout.isatty():
             print(
                 "warning: the table of --explain shows the identifiers; leave it out for a clean text.", file=sys.stderr
             )
     else:
-        print(treat(given, plan, scope)[0], end=_ending(given))
+        with _reading_shown():
+            treated = treat(given, plan, scope)[0]
+        print(treated, end=_ending(given))
     sys.stdout.flush()  # reports a full disk here, instead of a traceback while Python ends
     if _ESCAPED.search(given):
         print(
@@ -106,6 +111,25 @@ def deidentify(
             "them stay. Decode it first, or let `run corpus/refresh` read it.",
             file=sys.stderr,
         )
+
+
+@contextlib.contextmanager
+def _reading_shown() -> Iterator[None]:
+    """Show a bar on a terminal while the recogniser reads what takes it more than a second."""
+    from tqdm import tqdm
+
+    from tasks.deidentify.recogniser import reading_told
+
+    with tqdm(unit="character", unit_scale=True, disable=None, delay=1, leave=False) as bar:
+
+        def show(read: int, of: int) -> None:
+            if read < bar.n:  # what was replaced may show more beside it, so the text is read again
+                bar.reset()
+            bar.total = of
+            bar.update(read - bar.n)
+
+        with reading_told(show):
+            yield
 
 
 def _warn_of_sealed(left: int) -> None:
@@ -169,6 +193,7 @@ def _read(given: str | None) -> str:
 _READ = "`run corpus/refresh --param corpus={}` reads it."
 _DOCUMENTS = {
     b"%PDF-": ("a PDF", _READ),  # it may be ASCII throughout, with the text in pieces
+    b"{\\rtf": ("an RTF, which writes Chinese characters as codes", "Save it as text or as DOCX."),
     b"PK\x03\x04": ("a DOCX, an XLSX or another ZIP", _READ),
     COMPOUND_FILE: (
         "an office file with a password or of before 2007",

@@ -143,8 +143,8 @@ REGULATED_TYPES = (
                 fits=date_fits,
             ),
             Cues(
-                found=("日期{23.6.9}", "签发日期：{20230612} ", "LMP{2022.8.30}。"),
-                kept=("日期不详", "时间3小时", "检查时间20分钟"),
+                found=("日期{23.6.9}", "签发日期：{20230612} ", "LMP{2022.8.30}。", "入院时间{三月十一}，"),
+                kept=("日期不详", "时间3小时", "检查时间20分钟", "时间三月余"),
                 words=(
                     "日期 入院日期 出院日期 手术日期 检查日期 报告日期 送检日期 签发日期 采样日期 时间 入院时间 "
                     "出院时间 报告时间 检查时间 采样时间 死亡时间 随访时间 LMP 末次月经 预产期"
@@ -194,9 +194,12 @@ REGULATED_TYPES = (
                 ),
             ),
             Cues(
-                found=("男，{九十二岁}，", "{一百岁}老红军"),
-                kept=("八十二岁", "九十岁以上", "一百岁的人群"),
-                words="九十岁 九十一岁 九十二岁 九十三岁 九十四岁 九十五岁 九十六岁 九十七岁 九十八岁 九十九岁 一百岁",
+                found=("男，{九十二岁}，", "{一百岁}老红军", "{九旬}老妇跌倒", "年逾{九旬}，", "{九十有三}，神清"),
+                kept=("八十二岁", "九十岁以上", "一百岁的人群", "九旬以上", "八旬老人", "九十有余"),
+                words=(
+                    "九十岁 九十一岁 九十二岁 九十三岁 九十四岁 九十五岁 九十六岁 九十七岁 九十八岁 九十九岁 一百岁 "
+                    "九旬 九十有一 九十有二 九十有三 九十有四 九十有五 九十有六 九十有七 九十有八 九十有九"
+                ),
                 beside=Values(re.compile("(?P<value>)(?!以|及|组|的?人群)"), from_cue=True),
             ),
             Cues(
@@ -245,12 +248,15 @@ REGULATED_TYPES = (
                     "我{京AD12345}停在",
                     "{鄂A·7K812}车祸",
                     "{川U·90120警}，",
+                    "肇事车{皖KD 1528挂}。",
+                    "出租车{甘AT·7752}扔下",
                 ),
-                kept=("京A", "川B超", "新CT12", "苏B族", "沪EGFR123"),
+                kept=("京A", "川B超", "新CT12", "苏B族", "沪EGFR123", "新CT 2026年"),
                 words=" ".join(PROVINCE_SIGNS),
                 beside=Values(
                     re.compile(
-                        r"(?P<value>[A-HJ-NP-Z]\s?[·•]?\s?(?=[A-HJ-NP-Z0-9]{0,4}\d)(?:[A-HJ-NP-Z0-9]{4,5}[挂学警港澳领]|[A-HJ-NP-Z0-9]{5,6}))(?![A-Za-z0-9./])"
+                        r"(?P<value>[A-HJ-NP-Z]{2}(?: ?[·•] ?\d{4}|[ ]\d{4}(?=挂))挂?"
+                        r"|[A-HJ-NP-Z]\s?[·•]?\s?(?=[A-HJ-NP-Z0-9]{0,4}\d)(?:[A-HJ-NP-Z0-9]{4,5}[挂学警港澳领]|[A-HJ-NP-Z0-9]{5,6}))(?![A-Za-z0-9./])"
                     ),
                     plate_fits,
                     from_cue=True,
@@ -258,12 +264,12 @@ REGULATED_TYPES = (
                 next_characters="ABCDEFGHJKLMNPQRSTUVWXYZ",
             ),
             Cues(
-                found=("车牌{宜昌D28871}）", "车架号：{LSVAA4182E2123456}"),
+                found=("车牌{宜昌D28871}）", "车架号：{LSVAA4182E2123456}", "车牌{蒙D·82K17挂}，"),
                 kept=("车牌不详", "车牌3次"),
                 words="车牌 车牌号 车牌号码 车号 车架号 发动机号 VIN",
                 beside=Values(
                     re.compile(
-                        rf"{SEPARATOR}(?P<value>[{_HAN}]{{0,2}}[A-Z]?[·•]?(?=[A-Z]{{0,8}}\d)[A-Z0-9]{{5,17}})(?![A-Za-z0-9])"
+                        rf"{SEPARATOR}(?P<value>[{_HAN}]{{0,2}}[A-Z]?[·•]?(?=[A-Z]{{0,8}}\d)[A-Z0-9]{{5,17}}[挂学警]?)(?![A-Za-z0-9])"
                     )
                 ),
                 header="number",
@@ -369,12 +375,23 @@ REGULATED_TYPES = (
                 kept=("工号牌", "客服热线", "收费员3名"),
                 words=(
                     "工号 职工号 员工号 员工编号 职工编号 工牌号 胸牌号 警号 坐席 坐席号 柜员号 操作员 客服 收费员 "
-                    "核赔岗 调度员 麻醉者 手术者工号 护士工号 医师工号"
+                    "核赔岗 调度员 麻醉者 手术者工号 护士工号 医师工号 值班长"
                 ),
                 beside=Values(
                     re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{0,4}}-?\d{{3,10}}号?)(?![\dA-Za-z.]){NO_MEASURE}")
                 ),
                 header="number",
+            ),
+            Cues(  # a colon may have a name behind it
+                found=("收款员 {1037} ", "报告人{N0238} "),
+                kept=("收款人 不详", "报告人120例", "经办人 2026年"),
+                words="收款员 收款人 收银员 录入员 登记员 打印人 经办人 报告人",
+                next_characters=" 0123456789ABCDEFGHJKLMNPQRSTUVWXYZ",
+                beside=Values(
+                    re.compile(
+                        rf" ?(?P<value>[A-Z]{{1,4}}-?\d{{3,8}}|(?!(?:19|20)\d\d)\d{{4,8}})(?![\dA-Za-z.]){NO_MEASURE}"
+                    )
+                ),
             ),
             Cues(
                 found=("医师（{D0098}）",),
@@ -496,11 +513,34 @@ REGULATED_TYPES = (
         ),
         (
             Cues(
-                found=("军官证号{军字第0412287号}，", "士兵证：{0412287}", "士兵证{士字第20190044218号}，"),
-                kept=("军官证遗失", "军官证有效期10年"),
-                words="军官证 军官证号 军官证号码 士兵证 士兵证号 军人证 军人证号 文职证 警官证 警官证号",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>(?:[{_HAN}]{{1,3}}?字)?第?\d{{5,14}}号?)(?!\d)")),
+                found=(
+                    "军官证号{军字第0412287号}，",
+                    "士兵证：{0412287}",
+                    "士兵证{士字第20190044218号}，",
+                    "退役证{赣退字2023-0477}，",
+                    "残疾军人证号{川军J008264}，",
+                ),
+                kept=("军官证遗失", "军官证有效期10年", "退役证2023年"),
+                words=(
+                    "军官证 军官证号 军官证号码 士兵证 士兵证号 军人证 军人证号 文职证 警官证 警官证号 退役证 "
+                    "退伍证 荣军证 优待证 残疾军人证 残疾军人证号 文职干部证 离休证 士官证"
+                ),
+                beside=Values(
+                    re.compile(
+                        rf"{SEPARATOR}(?P<value>(?:[{_HAN}]{{1,3}}?字)?第?\d{{5,14}}号?"
+                        rf"|[{_HAN}]{{1,3}}(?:字第?(?:(?:19|20)\d\d-)?\d{{4,8}}号?|[A-Z]?\d{{6,12}}))(?!\d)"
+                    )
+                ),
                 header="number",
+            ),
+            Cues(
+                found=("持{南字第1120357号}证件", "，{军字第0773218号}，", "（{政字第1102387号}）"),
+                kept=("军字第3号", "国字第0773218号", "空字第2019年"),
+                words=(
+                    "军字第 士字第 兵字第 政字第 文字第 南字第 北字第 空字第 海字第 沈字第 济字第 兰字第 成字第 广字第 "
+                    "退字第 离字第 藏字第"
+                ),
+                beside=Values(re.compile(r"(?P<value>(?:(?:19|20)\d\d-)?\d{5,14}号?)(?!\d)"), from_cue=True),
             ),
         ),
     ),
@@ -542,10 +582,17 @@ REGULATED_TYPES = (
         ),
         (
             Cues(
-                found=("港澳居民来往内地通行证{H0981234501}。", "大陆通行证号{05812367}，", "回乡证：{M12345678}"),
+                found=(
+                    "港澳居民来往内地通行证{H0981234501}。",
+                    "大陆通行证号{05812367}，",
+                    "回乡证：{M12345678}",
+                    "回乡证，号码{H08214736}，",
+                ),
                 kept=("通行证过期", "通行证3次"),
                 words="通行证 通行证号 通行证号码 回乡证 回乡证号 台胞证 台胞证号",
-                beside=Values(re.compile(rf"{SEPARATOR}(?P<value>[A-Z]{{0,2}}\d{{7,11}})(?![0-9A-Za-z])")),
+                beside=Values(
+                    re.compile(rf"(?:[，,]号码)?{SEPARATOR}(?P<value>[A-Z]{{0,2}}\d{{7,11}})(?![0-9A-Za-z])")
+                ),
                 header="number",
             ),
             Number(
@@ -608,13 +655,35 @@ REGULATED_TYPES = (
                 beside=Values(re.compile(rf"{SEPARATOR}(?P<value>\d{{4}}(?: ?\d{{4}}){{2,4}})(?! ?\d)")),
             ),
             Cues(  # APP before 账号 is the next cue: read with the value, each round would find one of a long row
-                found=("账号{weiwy03}，", "账号{kuangz@telemed}，", "登录账号：{wang_xm} ", "VPN账号{fengjiayi}，从"),
+                found=(
+                    "账号{weiwy03}，",
+                    "账号{kuangz@telemed}，",
+                    "登录账号：{wang_xm} ",
+                    "VPN账号{fengjiayi}，从",
+                    "账号{hz-lingxi03}，",
+                ),
                 kept=("账号已注销", "账号admin", "账号A级", "账号guest登录", "账号HIS", "账号login失败"),
                 words="账号 帐号 登录账号 工号账号",
                 beside=Values(
                     re.compile(
-                        r"\s?[：:]?\s?(?P<value>(?=[A-Za-z.]{0,20}[0-9_@]|(?!admin|guest|login|system|oracle|windows)[a-z]{5,20}(?![a-z.]))[A-Za-z][A-Za-z0-9_.\-]{2,24}+(?:@[A-Za-z0-9\-]{2,20})?)"
+                        r"\s?[：:]?\s?(?P<value>(?=[A-Za-z.\-]{0,20}[0-9_@]|(?!admin|guest|login|system|oracle|windows)[a-z]{5,20}(?![a-z.]))[A-Za-z][A-Za-z0-9_.\-]{2,24}+(?:@[A-Za-z0-9\-]{2,20})?)"
                         r"(?<!APP)(?<!App)(?![A-Za-z0-9@.%％])"
+                    )
+                ),
+            ),
+            Cues(
+                found=(
+                    "LIS登录{lab_qinyf} 忘",
+                    "用户ID {wxu_8841207} 缴费",
+                    "用户{pacs_zhou}，",
+                    "账户{ybsz_shentu}登不上",
+                ),
+                kept=("登录V2.0", "登录his", "用户12名", "登录http_12", "登录SPSS26.0", "用户hello"),
+                words="登录 登陆 账户 用户 用户ID",
+                next_characters=" ：:abcdefghijklmnopqrstuvwxyz",
+                beside=Values(
+                    re.compile(
+                        r"\s?[：:]?\s?(?P<value>(?!http|www|his)(?=[a-z.\-]{1,20}_)[a-z][A-Za-z0-9_\-]{4,24})(?![A-Za-z0-9@.%％])"
                     )
                 ),
             ),

@@ -124,7 +124,7 @@ class DeidentifyParams(StageParams):
         return make_plan(self.profile, self.kinds, self.operator, self.operators, rules, self.recogniser, self.encoder)
 
 
-@stage(name="deidentify", version=28, params=DeidentifyParams, tables=("documents",), heavy=True)
+@stage(name="deidentify", version=29, params=DeidentifyParams, tables=("documents",), heavy=True)
 def deidentify_documents(inputs: Mapping[str, Artifact], params: DeidentifyParams, out: Output) -> None:
     """Treat title, text and the values of `meta` in `inputs["documents"]`, part by part."""
     warn_of_absent_sources("deidentify.sources", params.sources, inputs["documents"])

@@ -58,9 +58,10 @@ RELATIVE_MONTH = rf"(?<=[去今前明本同]年){_MONTH}月(?!\d)(?:[上中下]�
 
 VALUE = (
     rf"(?P<value>{FULL_DATE}{_HOUR}|{_YEAR}年{_MONTH}月|{_YEAR}[-/.]{_MONTH}(?!\d)|{_YEAR}\d{{4}}(?!\d)"
-    rf"|\d\d(?P<short>[-/.]){_MONTH}(?P=short){_DAY}(?![\d.])|{_MONTH}月{_DAY}[日号]?{_HOUR})"
+    rf"|\d\d(?P<short>[-/.]){_MONTH}(?P=short){_DAY}(?![\d.])|{_MONTH}月{_DAY}[日号]?{_HOUR}"
+    "|[一二三四五六七八九十]{1,2}月[一二三四五六七八九十廿]{1,3}[日号]?)"
 )
-"""Pattern of what stands behind 日期 or 出生日期, where fewer signs are needed: 23.6.9, 19670523."""
+"""Pattern of what stands behind 日期 or 出生日期, where fewer signs are needed: 23.6.9, 19670523, 三月十一."""
 
 _NUMERAL = "[〇○零一二三四五六七八九]"
 # matches: "二〇二三年三月八日", "一九九〇年十二月", "一九五七年腊月初三"

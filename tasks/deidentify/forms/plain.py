@@ -29,9 +29,14 @@ _ODD = re.compile(f"[{re.escape(''.join(map(chr, FORMS)))}]")
 _TRADITIONAL = re.compile(f"[{''.join(TRADITIONAL)}]")
 
 
+# matches: "1\u30002"
+# not: "1 2", "男\u300036岁"
+_WIDE_BLANK = re.compile("(?<=[0-9])\u3000(?=[0-9])")
+
+
 def plain_form(text: str) -> str:
-    """Return a text with plain letters and digits, in the script that it is in."""
-    return _ODD.sub(lambda odd: FORMS[ord(odd[0])], text)  # translate looks at each character
+    """Return a text with plain letters, digits and blanks between digits, in the script that it is in."""
+    return _WIDE_BLANK.sub(" ", _ODD.sub(lambda odd: FORMS[ord(odd[0])], text))  # translate looks at each character
 
 
 def simplified(text: str) -> str:

@@ -8,9 +8,11 @@ longest piece of a text.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +37,22 @@ MODEL = Path(__file__).with_name("model.npz")
 Recogniser = Callable[[str], list[Identifier]]
 """Takes a text and returns identifiers in order, without overlaps."""
 
+ReadingListener = Callable[[int, int], None]
+"""Takes the characters of a text that are read, and all of them."""
+
+_listener: ContextVar[ReadingListener | None] = ContextVar("reading listener", default=None)
+
+
+@contextlib.contextmanager
+def reading_told(listener: ReadingListener) -> Iterator[None]:
+    """Tell a listener during the block, before each piece, how much of a text is read. A text may be read again."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
 REASON, REASON_OF_ENCODER = "recogniser", "encoder"
 """Rules of its identifiers, and of those that only an encoder found."""
 
@@ -54,7 +72,7 @@ REFUTED_BELOW = 0.1
 """Probability that some character of a name belongs to an identifier, below which the encoder refutes the name."""
 SURE_FROM = {"name": 0.9, "record": 0.6}
 """Probability that each character of a name or a number belongs to an identifier, from which on the encoder is sure."""
-_PIECES_KEPT = 256
+_PIECES_KEPT = 2048
 """Pieces of which the spans are kept in memory."""
 # matches: "。", "\n"
 # not: "，"
@@ -137,7 +155,10 @@ class Model:
         """Return the names, numbers, addresses, hospitals, schools and employers of a text."""
         found: list[Identifier] = []
         short, places = shortened(text)
+        listener = _listener.get()
         for start, end in pieces(short):
+            if listener is not None:
+                listener(start, len(short))
             for first, last, kind, rule, is_sure in self._spans(short[start:end]):
                 begin, stop = int(places[start + first]), int(places[start + last])
                 if stays(text, begin, stop, kind, is_sure) or (found and begin < found[-1].end):

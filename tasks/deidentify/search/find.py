@@ -41,6 +41,7 @@ from tasks.deidentify.search.names_again import PART, names_again
 from tasks.deidentify.search.numbers_beside_names import numbers_beside
 from tasks.deidentify.search.suspicions import NET, NUMBERS, ODD_FORMS, all_suspicions, suspicions_of
 from tasks.deidentify.search.whole_addresses import whole_addresses
+from tasks.deidentify.search.whole_numbers import NUMBERED, whole_numbers
 from tasks.text.phrase_glance import PhraseGlance
 
 # matches: "138 1234 5678", "(0755)2673 4410", "138.1234.5678", "DN0273"
@@ -184,6 +185,9 @@ class Finder:
             return []  # as in most texts: nothing beside a name, and no name to look for again
         if any(one.type == "address" for one in found):
             found = whole_addresses(plain, found)
+            plain = _cover(plain, found)
+        if any(one.type in NUMBERED for one in found):
+            found = whole_numbers(plain, found)
             plain = _cover(plain, found)
         beside = numbers_beside(plain, [(one.start, one.end) for one in found if one.type == "name"], self._kinds)
         if beside:

@@ -106,6 +106,10 @@ def test_explain_says_place_kind_and_rule(capsys: pytest.CaptureFixture[str]) ->
             "{} is a PDF, not plain text. `run corpus/refresh --param corpus={}`",
         ),
         (
+            rb"{\rtf1\ansi\ansicpg936 \'cd\'f5\'ce\'b0}",
+            "{} is an RTF, which writes Chinese characters as codes, not plain text. Save it as text",
+        ),
+        (
             b"PK\x03\x04word",
             "{} is a DOCX, an XLSX or another ZIP, not plain text. `run corpus/refresh --param corpus={}`",
         ),

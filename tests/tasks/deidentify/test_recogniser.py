@@ -15,7 +15,16 @@ from tasks.deidentify.plan import Plan
 from tasks.deidentify.recogniser.drawing import Drawing
 from tasks.deidentify.recogniser.features import features_of
 from tasks.deidentify.recogniser.labels import OUTSIDE, WIDTH, follows
-from tasks.deidentify.recogniser.tagging import MODEL, Labelled, Model, best_labels, packed, table_of, whole_name
+from tasks.deidentify.recogniser.tagging import (
+    MODEL,
+    Labelled,
+    Model,
+    best_labels,
+    packed,
+    reading_told,
+    table_of,
+    whole_name,
+)
 from tasks.deidentify.recogniser.tokens import BLANK, CAPITALISED, DIGITS_2, DIGITS_9, PLACEHOLDER, shortened, tokens_of
 from tests.support.text.drawn_lines import SOURCE
 from tests.support.text.labelled_identifiers import LABELLED, read_sentences
@@ -232,6 +241,18 @@ def test_spans_lie_in_the_text_whatever_it_holds(model: Model) -> None:
     for text in ("", "〔", "〔〓", "〕〔", "\n\n", "王", "A" * 900, "１２３", "王芳\r\n", "😀王芳😀，女"):
         assert all(0 <= one.start < one.end <= len(text) for one in model(text))
         assert len(features_of(tokens_of(text), model.knowledge)) == len(tokens_of(text).symbols)
+
+
+@needs_model
+def test_a_listener_is_told_how_much_is_read(model: Model) -> None:
+    text = "患者王小明诉头痛三天。" * 200
+    told: list[tuple[int, int]] = []
+    with reading_told(lambda *how_far: told.append(how_far)):
+        model(text)
+    model(text)  # nobody listens any more
+    read = [done for done, _ in told]
+    assert read[0] == 0 and read == sorted(set(read)) and len(text) - 800 <= read[-1] < len(text)
+    assert {of for _, of in told} == {len(text)}
 
 
 @needs_model

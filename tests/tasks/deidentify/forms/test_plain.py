@@ -33,6 +33,11 @@ def test_forms_keep_the_length_and_doing_it_again_changes_nothing(text: str) -> 
         assert len(once) == len(text) and form(once) == once
 
 
+def test_wide_blanks_between_digits_are_blanks() -> None:
+    assert plain_form("电１３３　９３１７，男　３６岁") == "电133 9317，男　36岁"
+    assert deidentify("电　１３３　９３１７　００２５　单位")[0] == "电　〔手机号〕　单位"
+
+
 def test_no_simplified_character_changes() -> None:
     for old, new in TRADITIONAL.items():
         new.encode("gb2312")

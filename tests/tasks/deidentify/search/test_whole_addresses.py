@@ -29,12 +29,51 @@ from tasks.deidentify.search.whole_addresses import whole_addresses
         ("青州市平房第三排2号，独居", "青州市", "青州市平房第三排2号"),
         ("去青州市小区卫生服务站", "青州市", "青州市"),
         ("籍贯青州市患者左腋下旁", "青州市", "青州市"),
+        ("去青州市农贸市场卖鱼", "青州市", "青州市农贸市场"),
+        ("住青州市A区8-2-602，", "青州市", "青州市A区8-2-602"),
+        ("住青州市甲14，", "青州市", "青州市甲14"),
+        ("住青州市CT平扫", "青州市", "青州市"),
+        ("住青州市2F，", "青州市", "青州市2F"),
     ],
 )
 def test_an_address_has_its_end(text: str, found: str, whole: str) -> None:
     start = text.index(found)
     one = Identifier(start, start + len(found), "address")
     assert whole_addresses(text, [one]) == [one._replace(end=start + len(whole))]
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "whole"),
+    [
+        ("现住积玉桥万达公寓", "玉桥万达公寓", "积玉桥万达公寓"),
+        ("积玉桥万达公寓", "玉桥万达公寓", "积玉桥万达公寓"),
+        ("患者积玉桥万达公寓", "玉桥万达公寓", "玉桥万达公寓"),
+        ("，住玉桥万达公寓", "玉桥万达公寓", "玉桥万达公寓"),
+        *((f"，{one}玉桥万达公寓", "玉桥万达公寓", "玉桥万达公寓") for one in "她人男女岁的是系来于现居址籍为"),
+        (
+            "address: Room 1203, Block B, 88 Yingbin Road, Shunde, Foshan; contact daughter",
+            "Yingbin Road",
+            "Room 1203, Block B, 88 Yingbin Road, Shunde, Foshan",
+        ),
+        ("home to No. 16 Huaihai Lane, Xuzhou, district nurse", "Huaihai Lane", "No. 16 Huaihai Lane, Xuzhou"),
+        ("visiting Yiwu, Chouzhou N. Rd 700; tel", "Yiwu", "Yiwu, Chouzhou N. Rd 700"),
+        ("at Huaihai Lane with 2.5mg", "Huaihai Lane", "Huaihai Lane"),
+    ],
+)
+def test_an_address_has_its_beginning(text: str, found: str, whole: str) -> None:
+    start, at = text.index(found), text.index(whole)
+    one = Identifier(start, start + len(found), "address")
+    assert whole_addresses(text, [one]) == [one._replace(start=at, end=at + len(whole))]
+
+
+def test_parts_of_an_english_address_are_one() -> None:
+    text = "Jinyuan District, Taiyuan; c/o"
+    parts = [Identifier(0, 16, "address"), Identifier(18, 25, "address")]
+    assert whole_addresses(text, parts) == [Identifier(0, 25, "address")]
+    parts = [Identifier(0, 7, "address"), Identifier(8, 16, "address")]
+    assert whole_addresses("Jinyuan District to", parts) == [Identifier(0, 16, "address")]
+    parts = [Identifier(0, 7, "address"), Identifier(11, 19, "address")]
+    assert whole_addresses("Jinyuan to District", parts) == parts
 
 
 def test_the_end_stops_before_the_next_identifier_and_other_kinds_stay() -> None:
