@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from tasks.deidentify.forms.addresses import address_around, address_behind
+from tasks.deidentify.forms.addresses import address_around, address_behind, english_address
 from tasks.deidentify.forms.cues import (
     LOGIN_IN_THE_CLAUSE,
     NO_MEASURE,
@@ -1066,11 +1066,17 @@ TYPES = (
                     "{(2026)病字第5520号}：",
                     "{（2024）渝医鉴第0317号}，",
                     "{伤残鉴字〔2022〕00317号}",
-                    "伤残鉴{〔2022〕31号}",
+                    "{伤残鉴〔2022〕31号}",
+                    "公证书编号{（2024）云昆明信证字第20417号}，",
+                    "低保证：{昆民低字第2023-0417号}，",
+                    "{证明字第（2024）056号}",
+                    "{云正鉴〔2024〕临鉴字第1182号}，",
+                    "不动产权证：{云（2024）五华区不动产权第0087123号}",
+                    "{ZM〔2024〕第0612号}",
                 ),
                 kept=("国卫医发〔2022〕31号", "沪卫医〔2022〕31号", "（2024）版第3号", "〔2022〕31号文件"),
-                words="字第 鉴第 案第 诊第 〕",
-                next_characters="0123456789",
+                words="字第 鉴第 案第 诊第 权第 〕 〕第",
+                next_characters="0123456789（(〔[",
                 beside=paper_of_a_year,
             ),
             Cues(
@@ -1221,10 +1227,12 @@ TYPES = (
                 ),
                 kept=("bed rest", "bed 2 weeks", "bed 14.5", "beds 12,"),
                 words="bed Bed BED",
-                next_characters=" #=-",
+                next_characters=" #=：,\t-",
+                header="number",
                 beside=Values(
                     re.compile(
-                        r"[ \-#=]{1,2}(?:[Nn]o[.:]? ?)?(?P<value>[A-Z]?\d{1,3}[A-Z]?)(?=[&,，。;；)）\]]|$|\s(?![a-z]))"
+                        r"[ \-#=：]{1,2}(?:[Nn]o[.:]? ?)?(?P<value>[A-Z]?\d{1,3}[A-Z]?)"
+                        r"(?=[&,，。;；)）\]]|$|\s(?![a-z]))"
                     )
                 ),
             ),
@@ -1430,6 +1438,7 @@ TYPES = (
                     "耗材码C02030207200006061890000006",
                     "批号23456789",
                     "共12345678元",
+                    "CT2019-03-1210U",
                 ),
                 pattern=re.compile(
                     r"(?<![0-9A-Za-z.\-/_:=])(?:[A-Z]{0,6}\d{6,24}(?:-\d{1,12}){0,3}[Xx]?|[A-Z]{1,6}\d{0,9}(?:-[A-Z0-9]{2,12}){1,3})"
@@ -1493,6 +1502,18 @@ TYPES = (
                 beside=Values(
                     re.compile(r"[：:]?\s?(?P<value>(?:[A-Z]-?|[+＋])?\d{1,3})(?![\d.张个台次天名例%％\-~～])")
                 ),
+            ),
+            Cues(  # headers of tables in English
+                found=('"mrn": "{0087123}"', '"bedNo": "{17}"', "mrn={0087123},"),
+                kept=("mrn of the patient", "bedNo unknown"),
+                words="mrn bedNo bed_no patientId patient_id visitNo visit_no",
+                next_characters="\"”' ：:=,\t",
+                beside=Values(
+                    re.compile(
+                        r"[\"”']?\s?[：:=]\s?[\"“']?(?P<value>[+加]?[A-Z]{0,3}\d[A-Z0-9\-]{0,20})(?![A-Za-z0-9.])"
+                    )
+                ),
+                header="number",
             ),
             Cues(
                 found=("ID:{0012345}，", "ID：{P0098213}"),
@@ -1566,6 +1587,18 @@ TYPES = (
                 words="路 街 道 巷 弄 段",
                 beside=address_around,
                 after="[0-9]{1,5}[号弄]",
+            ),
+            Cues(
+                found=(
+                    "lives at {Flat 12B, Tower 3, 88 Queen's Garden, Nathan Road, Kowloon}.",
+                    "at {Room 1203, Building 5, No. 216 Renmin East Road, Panlong District, Kunming 650051}",
+                    "{12 Nanjing Road, Shanghai 200001},",
+                    "{6 Queen's Road Central, Hong Kong}",
+                ),
+                kept=("Silk Road 2024", "2 cm Lane width", "Street drugs", "on day 3 of the Road"),
+                words="Road Rd Street Lane Avenue",
+                beside=english_address,
+                before=" ",
             ),
         ),
     ),

@@ -24,6 +24,8 @@ from tasks.deidentify.forms.dates import (
     birth_fits,
     date_fits,
     english_date,
+    minguo_birth,
+    minguo_date,
     spelled_date,
     spelled_day,
 )
@@ -67,14 +69,24 @@ REGULATED_TYPES = (
                     "DOB {12/05/1961}, with",
                     "出生年月：{1948年12月}",
                     "生于{1955年7月2日}",
+                    '"出生日期": "{1930-05-06}"',
+                    '"birthDate":"{1930-05-06}"',
                 ),
                 kept=("出生日期不详", "生于农村", "生日快乐", "出生时体重3.2kg"),
                 words=(
-                    "出生日期 出生年月 出生年月日 出生时间 出生于 生于 生日 DOB dob 出生日 BirthDate PatientBirthDate"
+                    "出生日期 出生年月 出生年月日 出生时间 出生于 生于 生日 DOB dob 出生日 BirthDate PatientBirthDate "
+                    "birthDate birth_date birthday"
                 ),
-                beside=Values(re.compile(rf"[\s：:=]{{0,6}}+为?{VALUE}")),
+                beside=Values(re.compile(rf"[\"”']?[\s：:=]{{0,6}}+[\"“']?为?{VALUE}")),
                 header="number",
                 padded=True,
+            ),
+            Cues(
+                found=("{民国四十三年五月三日}生", "{民国二十年}生，"),
+                kept=("民国时期", "民国43年5月3日入院", "民国二十年版"),
+                words="民国",
+                beside=minguo_birth,
+                after="[0-9元一二三四五六七八九十百]",
             ),
             Digits(
                 found=("男，{1949.10.1}生，", "{2019年5月30日}出生，", "出生 日期：{1949.10.1}生"),
@@ -118,6 +130,9 @@ REGULATED_TYPES = (
                     "{24.3.11}入院",
                     "{20240318}出院",
                     "{4/2}出院",
+                    "采样:{2024-06-11 07:12}",
+                    "follow-up {2024/3/20}.",
+                    "于{2024年端午节}前",
                 ),
                 kept=(
                     "3周后复查",
@@ -143,14 +158,34 @@ REGULATED_TYPES = (
                 fits=date_fits,
             ),
             Cues(
-                found=("日期{23.6.9}", "签发日期：{20230612} ", "LMP{2022.8.30}。", "入院时间{三月十一}，"),
+                found=(
+                    "日期{23.6.9}",
+                    "签发日期：{20230612} ",
+                    "LMP{2022.8.30}。",
+                    "入院时间{三月十一}，",
+                    '"入院日期": "{20240611}"',
+                ),
                 kept=("日期不详", "时间3小时", "检查时间20分钟", "时间三月余"),
                 words=(
                     "日期 入院日期 出院日期 手术日期 检查日期 报告日期 送检日期 签发日期 采样日期 时间 入院时间 "
                     "出院时间 报告时间 检查时间 采样时间 死亡时间 随访时间 LMP 末次月经 预产期"
                 ),
-                beside=Values(re.compile(rf"[\s：:]{{0,6}}+为?{VALUE}")),
+                beside=Values(re.compile(rf"[\"”']?[\s：:]{{0,6}}+[\"“']?为?{VALUE}")),
                 header="number",
+            ),
+            Cues(
+                found=("入院:{20240611} 出院", "采样：{6月11日}，"),
+                kept=("手术：20分钟", "检查:2024年版"),
+                words="入院 出院 采样 接收 审核 送检 报告 手术 检查 登记",
+                next_characters="：:",
+                beside=Values(re.compile(rf"[：:]\s?{VALUE}")),
+            ),
+            Cues(
+                found=("{民国43年5月3日}入院",),
+                kept=("民国43年入院", "民国年间"),
+                words="民国",
+                beside=minguo_date,
+                after="[0-9元一二三四五六七八九十百]",
             ),
             Cues(
                 found=("{二〇二三年三月八日}", "{一九九〇年十二月}手术", "{一九五七年腊月初三}，"),
@@ -165,8 +200,14 @@ REGULATED_TYPES = (
                 beside=spelled_day,
             ),
             Cues(
-                found=("on {May 12, 1990}, he", "{Dec. 3 2021} MRI"),
-                kept=("May have", "Mark 12"),
+                found=(
+                    "on {May 12, 1990}, he",
+                    "{Dec. 3 2021} MRI",
+                    "on {12 Mar 2024} he",
+                    "{12th March 2024}",
+                    "{12-Mar-2024}",
+                ),
+                kept=("May have", "Mark 12", "112 Mar 2024", "v2.12 Mar 2024"),
                 words="Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
                 beside=english_date,
             ),
@@ -178,35 +219,66 @@ REGULATED_TYPES = (
         About(what="ages over 89", profiles=("hipaa",), hipaa="C: ages over 89", gbt=""),
         (
             Digits(
-                found=("男，{93岁}，", "{101 岁}，回族", "F {95Y}，"),
-                kept=("89岁", "90～95岁", "90岁以上", "随访93例", "SpO2 93%", "≥90岁者", "93分"),
-                pattern=rf"{_OF_A_PERSON}(?<![0-9.])(?:9\d|1[0-3]\d)\s?(?:周?岁(?!以|及|组|的?人群|者|老人|[~～\-至])|Y(?![a-z])|y/o)",
-                next_characters="岁周 Yy",
+                found=("男，{93岁}，", "{101 岁}，回族", "F {95Y}，", "A {94-year-old} man", "{94yo} F", "{94-yr-old}"),
+                kept=("89岁", "90～95岁", "90岁以上", "随访93例", "SpO2 93%", "≥90岁者", "93分", "94-year survival"),
+                pattern=rf"{_OF_A_PERSON}(?<![0-9.])(?:9\d|1[0-3]\d)\s?(?:周?岁(?!以|及|组|的?人群|者|老人|[~～\-至])"
+                r"|Y(?![a-z])|y/o|[ \-]?(?:years?|yrs?)[ \-]old|\s?yo(?![a-z]))",
+                next_characters="岁周 Yy-",
             ),
             Cues(
-                found=("今年{九十五}了", "享年{一百零二岁}"),
-                kept=("今年八十五", "享年不详"),
+                found=("今年{九十五}了", "享年{一百零二岁}", "他今年{95}，"),
+                kept=("今年八十五", "享年不详", "今年95%", "今年95例"),
                 words="今年 享年 高龄 现年 已经",
                 beside=Values(
                     re.compile(
-                        r"(?P<value>(?:九十[一二三四五六七八九]?|一百(?:零[一二三四五六七八九])?)(?:多)?岁?)(?![分次例%个天公斤])"
+                        r"(?P<value>(?:九十[一二三四五六七八九]?|一百(?:零[一二三四五六七八九])?)(?:多)?岁?|(?:9\d|1[0-3]\d)(?=[，,。了；;]))(?![分次例%天个公斤])"
                     )
                 ),
             ),
             Cues(
-                found=("男，{九十二岁}，", "{一百岁}老红军", "{九旬}老妇跌倒", "年逾{九旬}，", "{九十有三}，神清"),
+                found=(
+                    "男，{九十二岁}，",
+                    "{一百岁}老红军",
+                    "{九旬}老妇跌倒",
+                    "年逾{九旬余}，",
+                    "{九十有三}，神清",
+                    "{九十高龄}仍",
+                ),
                 kept=("八十二岁", "九十岁以上", "一百岁的人群", "九旬以上", "八旬老人", "九十有余"),
                 words=(
                     "九十岁 九十一岁 九十二岁 九十三岁 九十四岁 九十五岁 九十六岁 九十七岁 九十八岁 九十九岁 一百岁 "
-                    "九旬 九十有一 九十有二 九十有三 九十有四 九十有五 九十有六 九十有七 九十有八 九十有九"
+                    "九旬 九十有一 九十有二 九十有三 九十有四 九十有五 九十有六 九十有七 九十有八 九十有九 "
+                    "九十高龄 百岁高龄"
                 ),
-                beside=Values(re.compile("(?P<value>)(?!以|及|组|的?人群)"), from_cue=True),
+                beside=Values(re.compile("(?P<value>[余多]?)(?!以|及|组|的?人群)"), from_cue=True),
             ),
             Cues(
-                found=("年龄：{92}，", "年 龄 {97} 性别"),
-                kept=("年龄：52，", "年龄90～95"),
-                words="年龄",
-                beside=Values(re.compile(r"[\s：:]{1,4}+(?P<value>(?:9\d|1[0-3]\d)岁?)(?![\d.~～\-月天])")),
+                found=(
+                    "年龄：{92}，",
+                    "年 龄 {97} 性别",
+                    '"年龄": {94},',
+                    '"age":"{94}"',
+                    "Age: {94}, male",
+                    "aged {94} years",
+                    "年龄：{91Y}",
+                    "年龄 {九十四}，",
+                ),
+                kept=(
+                    "年龄：52，",
+                    "年龄90～95",
+                    "aged 90 or older",
+                    "aged 90-95",
+                    "aged 92%",
+                    "image: 94",
+                    "年龄 九十多例",
+                ),
+                words="年龄 age aged Age",
+                beside=Values(
+                    re.compile(
+                        r"[\"”']?[\s：:]{1,4}+[\"“']?(?P<value>(?:9\d|1[0-3]\d)(?:岁|Y(?![A-Za-z]))?|九十[一二三四五六七八九](?![例分%次多]))"
+                        r"(?![\d.~～\-月天%+]| or| and (?:over|above))"
+                    )
+                ),
                 header="number",
                 padded=True,
             ),
@@ -262,6 +334,22 @@ REGULATED_TYPES = (
                     from_cue=True,
                 ),
                 next_characters="ABCDEFGHJKLMNPQRSTUVWXYZ",
+            ),
+            Cues(
+                found=("{WJ云0817B}停", "{WJ·沪21073}免费"),
+                kept=("WJ综合征", "WJ云0817岁"),
+                words="WJ",
+                beside=Values(
+                    re.compile(rf"(?P<value>[·•]?[{PROVINCE_SIGNS}][·•]?\d{{4}}[A-Z0-9])(?![A-Za-z0-9])"), from_cue=True
+                ),
+            ),
+            Cues(
+                found=("车{使014578}，", "车牌{使224·001}"),
+                kept=("使014578人", "即使014578", "使用"),
+                words="使",
+                next_characters="0123456789",
+                before="[车牌：: ]",
+                beside=Values(re.compile(r"(?P<value>\d{3}[·•]?\d{3})(?![\d人例])"), from_cue=True),
             ),
             Cues(
                 found=("车牌{宜昌D28871}）", "车架号：{LSVAA4182E2123456}", "车牌{蒙D·82K17挂}，"),
@@ -341,7 +429,9 @@ REGULATED_TYPES = (
                     "统一社会信用代码"
                 ),
                 beside=Values(
-                    re.compile(rf"(?:编号)?{SEPARATOR}(?P<value>[A-Z]{{0,6}}-?\d[A-Z0-9\-]{{3,30}}+)(?![A-Za-z])")
+                    re.compile(
+                        rf"(?:编号)?{SEPARATOR}(?!(?:19|20)\d\d[）)〕\]])(?P<value>[A-Z]{{0,6}}-?\d[A-Z0-9\-]{{3,30}}+)(?![A-Za-z])"
+                    )
                 ),
                 header="number",
             ),
@@ -391,6 +481,21 @@ REGULATED_TYPES = (
                     re.compile(
                         rf" ?(?P<value>[A-Z]{{1,4}}-?\d{{3,8}}|(?!(?:19|20)\d\d)\d{{4,8}})(?![\dA-Za-z.]){NO_MEASURE}"
                     )
+                ),
+            ),
+            Digits(
+                found=("收款人：{0417}，", "打印人:{0417} "),
+                kept=("送检人：2024年", "登记人：12人"),
+                pattern=r"(?<=[款印办入告记][人员][：:])\d{4,8}(?![\d.年])",
+                next_characters="，,。；; \n\t",
+            ),
+            Cues(
+                found=("Cashier: {0417}", "cashier no. {0417},"),
+                kept=("cashier desk", "cashier 3"),
+                words="cashier Cashier operator Operator",
+                next_characters=" ：:",
+                beside=Values(
+                    re.compile(r" ?(?:no\.?|No\.?|ID|id)? ?[：:]? ?(?P<value>[A-Z]{0,3}\d{3,8})(?![\d.A-Za-z])")
                 ),
             ),
             Cues(
@@ -668,6 +773,29 @@ REGULATED_TYPES = (
                     re.compile(
                         r"\s?[：:]?\s?(?P<value>(?=[A-Za-z.\-]{0,20}[0-9_@]|(?!admin|guest|login|system|oracle|windows)[a-z]{5,20}(?![a-z.]))[A-Za-z][A-Za-z0-9_.\-]{2,24}+(?:@[A-Za-z0-9\-]{2,20})?)"
                         r"(?<!APP)(?<!App)(?![A-Za-z0-9@.%％])"
+                    )
+                ),
+            ),
+            Cues(
+                found=("login: {yzhao88},", "username={yzhao88}&", "user id: {zhaoyq01}"),
+                kept=("login failed", "login: admin", "username=none", "user identity01"),
+                words="login username user_id userid user",
+                next_characters=" ：:=",
+                beside=Values(
+                    re.compile(
+                        r"(?: ?(?:id|ID|name))?\s?[：:=]\s?[\"“]?(?P<value>(?=[A-Za-z_.\-]{1,20}\d)[A-Za-z]"
+                        r"[A-Za-z0-9_.\-]{3,24})(?![A-Za-z0-9@%％])"
+                    )
+                ),
+            ),
+            Cues(
+                found=("密码 {Zyq@2024!}", "口令：{Abc12345}，", "password: {Zyq@2024!} ", "登录密码：{88886666}。"),
+                kept=("密码错误", "密码重置为6位", "密码：8位", "密码不少于8位", "password reset", "密码子CAG"),
+                words="密码 口令 password Password pwd",
+                next_characters=" ：:=是为ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+                beside=Values(
+                    re.compile(
+                        r"[是为]?\s?[：:=]?\s?[\"“]?(?P<value>(?=[!-~]{0,20}\d)[A-Za-z0-9][!-+\--:<-~]{4,24}[0-9A-Za-z!@#$%*])(?![A-Za-z0-9])"
                     )
                 ),
             ),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from tasks.deidentify.forms.names import surname_length
 from tasks.deidentify.forms.numbers import check_digit_of, is_card_number
+from tasks.deidentify.forms.plain import simplified
 
 Digest = Callable[..., bytes]
 """Takes some values and returns 32 bytes that only the holder of the key can compute."""
@@ -94,7 +95,7 @@ class _Draw:
 
 
 def _name(written: str, draw: _Draw) -> str:
-    plain = "".join(written.split())
+    plain = simplified("".join(written.split()))
     if not _HAN.search(plain):
         return " ".join(draw.one(LATIN, plain, str(place)) for place, _ in enumerate(_LATIN_GAP.split(written)))
     if "·" in plain:
@@ -140,6 +141,18 @@ def _mobile(written: str, draw: _Draw) -> str:
     country, plain = digits[:-11], "".join(digits[-11:])
     tail = "".join(str(draw.below(10, plain, str(at))) for at in range(9))
     return _poured(written, "".join(country) + "1" + draw.one("356789", plain, "second") + tail)
+
+
+# matches: "0871-", "021 ", "（0755）", "(010)"
+# not: "138", "8567"
+_AREA = re.compile(r"[（(]?0(?:10|2\d|[3-9]\d\d)[）)]?[ \-－—]{0,2}")
+
+
+def _landline(written: str, draw: _Draw) -> str:
+    """Another number of the same area: the code says no more than the city, and none begins with another digit."""
+    area = _AREA.match(written)
+    first = area.end() if area else 0
+    return written[:first] + _code(written[first:], draw)
 
 
 def _identity(written: str, draw: _Draw) -> str:
@@ -199,6 +212,7 @@ def _none_drawn(written: str, draw: _Draw) -> str:
 _DRAWS: dict[str, Callable[[str, _Draw], str]] = {
     "name": _name,
     "mobile": _mobile,
+    "landline": _landline,
     "identity": _identity,
     "bank_card": _card,
     "address": _address,

@@ -142,6 +142,29 @@ def address_around(text: str, start: int, end: int, free_from: int) -> list[Span
     return [(left, chain.end())]
 
 
+# matches: "Flat 12B, Tower 3, 88 Queen's Garden, Nathan ", "Room 1203, No. 216 Renmin East ", "12 Nanjing "
+# not: "Nanjing ", "the silk ", "on day 3 of the "
+_ENGLISH_LEFT = re.compile(
+    r"(?:(?:Flat|Room|Unit|Block|Floor|Tower|Building|Apt|No)\.? ?[A-Z]?\d{1,4}[A-Z]?,? )*"
+    r"(?:No\.? ?)?\d{1,5}[A-Z]?,? "
+    r"(?:[A-Z][A-Za-z'’.]{1,14},? ){1,5}$"
+)
+# matches: ", Kowloon", ", Panlong District, Kunming 650051"
+# not: " with pain"
+_ENGLISH_RIGHT = re.compile(r"(?:,? (?:[A-Z][a-z]{2,14}(?![a-z])|\d{4,6}(?![\d.-])))+")
+_ENGLISH_WINDOW = 90
+"""Characters before a road in English in which its address may begin."""
+
+
+def english_address(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The address around an English word for a road, with a number before it: 12 Nanjing Road, Shanghai 200001."""
+    left = _ENGLISH_LEFT.search(text, max(free_from, start - _ENGLISH_WINDOW), start)
+    right = _ENGLISH_RIGHT.match(text, end)
+    if left is None or (left.start() > free_from and text[left.start() - 1].isalnum()):
+        return []
+    return [(left.start(), right.end() if right else end)]
+
+
 def _is_road(way: str) -> bool:
     """Return True for a road such as 人民南路四段; False for 静脉通路 and 十二指肠降段."""
     placed = _PLACED.search(way)

@@ -26,6 +26,7 @@ from tasks.deidentify.forms.names import (
     surname_length,
 )
 from tasks.deidentify.forms.numbers import is_date
+from tasks.deidentify.forms.places import PROVINCE_SIGNS
 from tasks.deidentify.forms.role_fields import role_field_end
 from tasks.deidentify.forms.word_names import label_name_end, person_end, role_word_end
 
@@ -278,12 +279,19 @@ def bed_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
 # matches: "公告", "卫生部令", "标准"
 # not: "证明书", "，"
 _PUBLIC_BEFORE = re.compile(r"(?:公告|通告|通知|令|标准|[局部委]|版|专利|法规?|文件|条例|发|函|切口|体位)[（(]?$")
-# matches: "(2026)病字第", "（2024）渝医鉴第", "〔2022〕"
+# matches: "(2026)病字第", "（2024）渝医鉴第", "〔2022〕", "（2024）云昆明信证字第"
 # not: "2026年第"
-_OF_A_YEAR = re.compile(r"[（(〔\[](?:19|20)\d\d[）)〕\]]\s?[\u4e00-\u9fff]{0,6}$")
-# matches: "5520号", "00317号"
+_OF_A_YEAR = re.compile(r"[（(〔\[](?:19|20)\d\d[）)〕\]]\s?[\u4e00-\u9fff]{0,12}$")
+# matches: "5520号", "00317号", "（2024）056号", "2023-0417号"
 # not: "31 号", "31号文"
-_NUMBER_OF_A_PAPER = re.compile(r"\d{2,8}号(?!文)")
+_NUMBER_OF_A_PAPER = re.compile(r"(?:[（(〔\[](?:19|20)\d\d[）)〕\]])?\d{2,12}(?:-\d{1,6})?号(?!文)")
+# matches: "云正鉴", "公(刑)鉴", "昆民低", "ZM", "云"
+# not: "证号", "医", "件"
+_OFFICE = re.compile(
+    r"(?:(?:(?![号书件])[\u4e00-\u9fff]|[（(][\u4e00-\u9fff]{1,3}[)）]){2,10}|[A-Z]{2,4})$"
+    rf"|(?<![\u4e00-\u9fff])[{PROVINCE_SIGNS}]$"
+)
+"""Who decided, before the year or the number of a paper."""
 # matches: "医鉴第", "鉴字〔2022〕"
 # not: "卫医发〔2022〕"
 _OF_A_CASE = re.compile(r"[鉴病诊证案理诉民刑初终伤损住]字?(?:第|[（(〔\[]\d{4}[）)〕\]])$")
@@ -295,16 +303,23 @@ def paper_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
 
 
 def paper_of_a_year(text: str, start: int, end: int, free_from: int) -> list[Span]:
-    """The number of a case with its year around the cue: (2026)病字第5520号. Not the public 国卫医发〔2022〕31号."""
-    left = max(free_from, start - 14)
+    """The number of a case with its year or office around the cue: (2026)病字第5520号, 昆民低字第2023-0417号.
+
+    Not the public 国卫医发〔2022〕31号.
+    """
+    left = max(free_from, start - 20)
     year, number = _OF_A_YEAR.search(text[left:end]), _NUMBER_OF_A_PAPER.match(text, end)
-    if year is None or number is None:
+    office = _OFFICE.search(text, max(free_from, start - 10), start)
+    if number is None or (year is None and (office is None or text[start:end] != "字第" or len(number[0]) < 5)):
         return []
-    begin = left + year.start()
+    begin = left + year.start() if year else office.start() if office else start
     if _PUBLIC_BEFORE.search(text[max(0, begin - 8) : begin]):
         return []
     of_a_case = _OF_A_CASE.search(text[max(0, end - 10) : end])
-    return [(begin, number.end())] if len(number[0]) > 4 or of_a_case else []
+    if len(number[0]) < 5 and not of_a_case:
+        return []
+    before = _OFFICE.search(text, max(free_from, begin - 12), begin)
+    return [(before.start() if before else begin, number.end())]
 
 
 # matches: "(2024)赣0702", "（2023）京01"

@@ -18,13 +18,13 @@ _YEAR = r"(?:19|20)\d\d"
 _MONTH = r"(?:1[0-2]|0?[1-9])"
 _DAY = r"(?:3[01]|[12]\d|0?[1-9])"
 _HOUR = r"(?:[T ]?\d{1,2}:\d\d(?::\d\d)?|\d{1,2}时(?:\d{1,2}分)?)?"
-_ALONE = r"(?<![0-9A-Za-z.\-/:×~～])"
-"""Refuses digits inside a longer number, a version or a range: XSE-20230417, 1.2019.3.4."""
+_ALONE = r"(?<![0-9A-Za-z.\-/×~～])(?<![0-9]:)"
+"""Refuses digits inside a longer number, a version, a range or a ratio: XSE-20230417, 1.2019.3.4."""
 _EVENT = "入院|出院|入科|出科|转入|转出"
 _FEASTS = "国庆|春节|中秋|端午|元旦|五一|十一|清明|元宵|除夕|重阳"
 
 FULL_DATE = (
-    rf"(?:{_YEAR}\s?年\s?{_MONTH}\s?月\s?{_DAY}\s?[日号]?|{_YEAR}(?P<mark>[-/.]){_MONTH}(?P=mark){_DAY}(?![\d.])"
+    rf"(?:{_YEAR}\s?年\s?{_MONTH}\s?月\s?{_DAY}\s?[日号]?|{_YEAR}(?P<mark>[-/.]){_MONTH}(?P=mark){_DAY}(?!\d|\.\d)"
     rf"|{_MONTH}/{_DAY}/{_YEAR}(?!\d))"
 )
 """Pattern of a day of a year: 2023年4月11日, 2023-04-11, 2023/8/30, 2023.9.1, 12/05/1961."""
@@ -43,7 +43,7 @@ _SPELLED_DAY = (
 
 ANY_DATE = (
     rf"{_ALONE}(?:{FULL_DATE}{_HOUR}|{_YEAR}\s?年\s?{_MONTH}\s?月(?:[上中下]旬|初|底)?"
-    rf"|{_YEAR}年(?:{_FEASTS}|(?:农历)?{_SPELLED_DAY})"
+    rf"|{_YEAR}年(?:(?:{_FEASTS})节?|(?:农历)?{_SPELLED_DAY})"
     rf"|{_YEAR}[-/](?:0[1-9]|1[0-2]|[1-9])(?![\d./\-年月个例次]){NO_MEASURE}"
     rf"|{_MONTH}\s?月\s?{_DAY}\s?[日号](?:[上下]午)?{_HOUR}|{_MONTH}月{_DAY}(?=[\s，,。；;）)、刚又还再去到来做打就我]|$)"
     rf"|{_MONTH}[-/](?:3[01]|[12]\d|0[1-9])(?=\s{{0,2}}(?:\d{{1,2}}:\d\d|{_EVENT}|手术|复查|复诊))"
@@ -75,6 +75,23 @@ _SPELLED_ALONE = re.compile("[一二三四五六七八九十]{1,2}月[一二三�
 _ENGLISH = re.compile(
     r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.? \d{1,2}(?:st|nd|rd|th)?,? (?:19|20)\d\d(?!\d)"
 )
+# matches: "12 ", "3-", "12th ", "12/"
+# not: "112 ", "2.12 "
+_DAY_BEFORE = re.compile(r"(?<![0-9A-Za-z.])(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?[ /\-]$")
+# matches: "Mar 2024", "April 2024", "Mar-2024", "Mar/2024", "Sept. 2024"
+# not: "Mar", "March 15, 2024", "May 20249"
+_MONTH_AND_YEAR = re.compile(
+    r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?[ ,/\-]{1,2}(?:19|20)\d\d(?!\d)"
+)
+# matches: "43年5月3日", "四十三年五月三日", "二十年"
+# not: "时期", "年间"
+_MINGUO = re.compile(
+    r"(?:\d{1,3}|[元一二三四五六七八九十百]{1,4})年"
+    r"(?P<month>(?:\d{1,2}|[一二三四五六七八九十]{1,2})月(?:(?:\d{1,2}|[一二三四五六七八九十廿]{1,3})[日号]?)?)?"
+)
+# matches: "生", "出生", "生人"
+# not: "生产", "出生地"
+_BORN = re.compile(r"生(?![产命长化理物活成态])|出生(?!日期|年月|时间|地)")
 # matches: "2023年4月11日", "2023-04-11", "12/05/1961", "3月12日", "07-15", "20230918", "23.6.9"
 # not: "2019年国庆", "二〇二三年三月八日"
 _PARTS = re.compile(
@@ -140,10 +157,25 @@ def spelled_day(text: str, start: int, end: int, free_from: int) -> list[Span]:
 
 
 def english_date(text: str, start: int, end: int, free_from: int) -> list[Span]:
-    """A date that begins with the name of a month: May 12, 1990."""
+    """A date with the name of a month, before or behind its day: May 12, 1990; 12 May 1990; 12-May-2024."""
     match = _ENGLISH.match(text, start)
     begins_a_word = start == 0 or not (text[start - 1].isascii() and text[start - 1].isalnum())
-    return [match.span()] if match and begins_a_word else []
+    if match and begins_a_word:
+        return [match.span()]
+    day, rest = _DAY_BEFORE.search(text, max(free_from, start - 6), start), _MONTH_AND_YEAR.match(text, start)
+    return [(day.start(), rest.end())] if day and rest else []
+
+
+def minguo_date(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """A date of the years since 1912, which begins with the cue, with a month at least: 民国43年5月3日."""
+    match = _MINGUO.match(text, end)
+    return [(start, match.end())] if match and match["month"] else []
+
+
+def minguo_birth(text: str, start: int, end: int, free_from: int) -> list[Span]:
+    """The same before 生 or 出生, where the year is enough: 民国二十年生."""
+    match = _MINGUO.match(text, end)
+    return [(start, match.end())] if match and _BORN.match(text, match.end()) else []
 
 
 def read_date(written: str) -> CalendarDate | None:

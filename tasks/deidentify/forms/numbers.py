@@ -220,10 +220,13 @@ _UNIT_BEHIND = re.compile(
 # matches: "NCT01234567", "CTR20190001", "H20054321"
 # not: "ZY20190871"
 _PUBLISHED = re.compile(
-    r"(?:NCT|CTR|ChiCTR|ICD|GSE|GSM|SRR|PMID|ISO|GB|YY|WS|DB|CN|ZL|CAS|HLA|CYP|IL|CD|[HZSJB](?=\d{8}$))", re.ASCII
+    r"(?:NCT|CTR|CRD|ChiCTR|ICD|GSE|GSM|SRR|PMID|ISO|GB|YY|WS|DB|CN|ZL|CAS|HLA|CYP|IL|CD|[HZSJB](?=\d{8}$))", re.ASCII
 )
 
 
+# matches: "CT2019-03-12", "MRI2023-11-02"
+# not: "CT2019-03-3912", "CT201903"
+_IMAGE_OF_A_DAY = re.compile(r"(?:CT|MRI?|DR|CR|DSA|US)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 # matches: "250306008", "330100005-1", "C03110200001000", "C02030207200006061890000006", "XA10BAE010A010010178843"
 # not: "0250306008", "C0203020", "912345678"
 CATALOGUED = re.compile(
@@ -240,7 +243,7 @@ def code_form_fits(text: str, start: int, number: str) -> bool:
 def long_number_fits(text: str, start: int, number: str) -> bool:
     """Refuse dates, measured values, licences of drugs, and what is published; the rest names a case or a person."""
     digits = re.sub("[^0-9]", "", number)
-    if CATALOGUED.fullmatch(number):
+    if CATALOGUED.fullmatch(number) or _IMAGE_OF_A_DAY.match(number):
         return False
     if len(digits) < (8 if number[0].isdigit() or "-" in number else 6) or digits.endswith("00000"):
         return False

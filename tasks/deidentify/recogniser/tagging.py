@@ -248,6 +248,12 @@ _OLD_MAN = re.compile("(?:头|汉|爷子|太太|大爷|大娘)(?![痛晕昏部�
 _LOGIN_GOES_ON = re.compile(r"[A-Za-z0-9_]{1,20}")
 
 
+# matches: "晴\"", "晴”"
+# not: "晴明天\"", "\""
+_QUOTE_CLOSES = re.compile("([\u4e00-\u9fff])[\"”']")
+"""What is left of a name in a field: 晴 of \"汤雨晴\"."""
+
+
 def whole_name(text: str, start: int, end: int, free_from: int) -> tuple[int, int]:
     """Return the span of a name with what belongs to it: 老李头 for 李, wangfang02 for wangfan, 向春花 for 春花.
 
@@ -260,6 +266,9 @@ def whole_name(text: str, start: int, end: int, free_from: int) -> tuple[int, in
     old = _OLD_MAN.match(text, end) if end - start == 1 and start > free_from and text[start - 1] == "老" else None
     if old:
         return start - 1, old.end()
+    quoted = _QUOTE_CLOSES.match(text, end) if start > free_from and text[start - 1] in "\"“'" else None
+    if quoted and end - start >= 2:
+        return start, end + len(quoted[1])
     rest = _LOGIN_GOES_ON.match(text, end) if _LOGIN_GOES_ON.match(text[end - 1]) else None
     if rest and any(map(str.isdigit, rest[0])):
         return start, rest.end()

@@ -42,7 +42,8 @@ _OTHERS = (
     "出院诊断 临床诊断 门诊诊断 初步诊断 检查项目 检查部位 检验项目 标本 标本类型 手机 手机号 手机号码 联系电话 "
     "家庭电话 电话号码 身份证号 身份证号码 证件号码 银行卡号 主管医生 主管医师 经治医生 经治医师 送检医生 送检医师 "
     "申请医生 申请医师 检查医生 检查医师 报告医生 报告医师 审核医生 审核医师 主治医生 接诊医生 接诊医师 手术医生 "
-    "手术医师 手术 手术名称 术式 麻醉方式 结果 结论 审核 复核 备注"
+    "手术医师 手术 手术名称 术式 麻醉方式 结果 结论 审核 复核 备注 "
+    "sex gender age ward dept department diagnosis dx result date remark Sex Gender Age Ward Department Diagnosis Date"
 )
 OTHER_HEADERS = frozenset(_OTHERS.split())
 """Headers that are not about a person, and those that hold a cue as one of several words (主管医生)."""

@@ -17,7 +17,7 @@ _HAN = "\u4e00-\u9fff"
 # not: "，楼上", "摔倒在门口", "社区卫生服务中心", "7", "2026-11-28", "CT", "B超"
 _END = re.compile(
     r"-?(?!(?:19|20)\d\d-)\d{1,4}(?:-\d{1,4}){1,3}(?![\d.])"
-    r"|[A-D][区座栋口](?:\d{1,4}(?:-\d{1,4}){0,2})?|甲\d{1,3}(?!\d)|\d{1,2}F(?![A-Za-z0-9])"
+    r"|\d{1,2}楼(?:之\d{1,2})?(?!梯)|[A-D][区座栋口](?:\d{1,4}(?:-\d{1,4}){0,2})?|甲\d{1,3}(?!\d)|\d{1,2}F(?![A-Za-z0-9])"
     rf"|(?:(?![的在来到去因被于和与及说诉患病伤痛摔跌住从])[{_HAN}0-9]){{0,6}}?"
     r"(?:旁边|旁|斜?对面|对过|隔壁|楼[上下]|门口|院内(?![感获病治])|里头|附近|底下|路口|交叉口|那家|社区(?![卫医服书护民站])|物业(?!费)|门卫|保安亭|后门|公交站|地铁站|驿站"
     r"|市场|步行街|商业街|服务区|停车场|应急车道|机场|牧场|林场|摊位?|客栈|民宿|网吧|大棚|传达室|导诊台|示教室|理赔部|别墅区|便民服务站"
@@ -80,4 +80,6 @@ def _whole(text: str, one: Identifier, free_from: int, limit: int) -> Identifier
     else:
         start = _BEGINNING.search(text, max(free_from, one.start - 1), one.start)
         end = _END.match(text, one.end, limit)
+        further = _END.match(text, end.end(), limit) if end else None  # 大厦旁 肯德基楼上
+        end = further or end
     return one._replace(start=start.start() if start else one.start, end=end.end() if end else one.end)

@@ -144,6 +144,7 @@ def test_values_below_headers_are_read_as_behind_them() -> None:
 @pytest.mark.parametrize(
     ("rows", "found"),
     [
+        ("name,sex,ward,bed,mrn,dx\nLi Wenhao,M,Cardiology,12,0087123,I10\n", ["12", "0087123"]),
         ("住院号,姓名,性别,床号,费用编码\n0012874566,黄芪,女,26,310701003\n", ["0012874566", "黄芪", "26"]),
         ("姓名|床号|费用\n王芳|26|130\n", ["王芳", "26"]),
         ("姓名,床号,费用\n黄芪,26,130\n", []),  # two of three between commas may be prose

@@ -24,7 +24,7 @@ from tasks.deidentify.operators import KEY_VARIABLE, Key, Operator, restore, shi
 from tasks.deidentify.plan import Plan, make_plan
 from tasks.deidentify.search.find import find_identifiers
 from tasks.deidentify.stage import DeidentifyParams, deidentify_documents
-from tasks.deidentify.surrogates import surrogate
+from tasks.deidentify.surrogates import SURNAMES, surrogate
 from tasks.deidentify.treatment import deidentify
 from tasks.documents import make_document
 
@@ -93,6 +93,23 @@ def test_a_part_of_a_name_has_that_part_of_its_surrogate(document: str) -> None:
     assert (found[1], found[2]) == (found[4], found[5])
     assert found[3] == found[2]
     assert found[2][0] != "晓" and found[2][1] != "丽"
+
+
+def digest(*said: str) -> bytes:
+    return hashlib.sha256("|".join(said).encode()).digest()
+
+
+@pytest.mark.parametrize("number", ["0871-63512288", "（0755）2673 4410", "021 6351 2288", "0851-8567 1203转8021"])
+def test_a_landline_keeps_its_area(number: str) -> None:
+    drawn = surrogate("landline", number, digest)
+    assert drawn is not None and len(drawn) == len(number) and drawn != number
+    area = re.match("（?0[0-9]{2,3}）?[ -]?", number)
+    assert area is not None and drawn.startswith(area[0]) and drawn[area.end() :] != number[area.end() :]
+
+
+def test_a_traditional_surname_has_one_surrogate() -> None:
+    old, new = (surrogate("name", name, digest) for name in ("賴冠霖", "赖冠霖"))
+    assert old == new and old is not None and old[0] in SURNAMES
 
 
 def test_no_character_of_a_name_is_its_own_surrogate() -> None:

@@ -306,6 +306,11 @@ def test_each_character_is_read_once_in_pieces_of_a_bounded_length(ends: str, mo
         ("用户{wang}_3，", "wang_3"),
         ("患者{Anna}CT示", "Anna"),
         ("患者{王伟}CT2示", "王伟"),
+        ('"name": "{汤雨}晴",', "汤雨晴"),
+        ("“{汤雨}晴”说", "汤雨晴"),
+        ("“{汤雨}说痛”", "汤雨"),
+        ('说{汤雨}晴",', "汤雨"),
+        ('"{汤}雨晴",', "汤"),
     ],
 )
 def test_a_name_takes_what_belongs_to_it(marked: str, name: str) -> None:

@@ -59,6 +59,10 @@ def span_of(marked: str) -> tuple[str, int, int]:
         "与{月嫂}谈话",
         "{让}主任去拿药",
         "查{高敏}C反应蛋白3.2",
+        "{陈}旧性心梗",
+        "{国卫}办医发〔2023〕12号",
+        "{云卫}医函[2024]3号",
+        "国家{卫健}委令第10号",
     ],
 )
 def test_a_word_that_looks_like_a_name_stays(marked: str) -> None:
@@ -182,9 +186,20 @@ def test_a_count_in_a_table_is_no_number_of_a_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    "marked", ["请拨{12320}。", "叫我{打12393}，", "拨打{95519}报案", "肺癌{T2N0M0}，", "术后{pT1cN0}期"]
+    "marked",
+    [
+        "chr7:{55242465-55242479}缺失",
+        "chr17:{7674220-7674230}",
+        "2020, 60(12): {1011-1015}",
+        "2018;379:{1443-1452}",
+        "请拨{12320}。",
+        "叫我{打12393}，",
+        "拨打{95519}报案",
+        "肺癌{T2N0M0}，",
+        "术后{pT1cN0}期",
+    ],
 )
-def test_a_hotline_and_a_stage_stay(marked: str) -> None:
+def test_a_hotline_a_stage_a_locus_and_pages_stay(marked: str) -> None:
     assert stays(*span_of(marked), "record")
 
 
