@@ -152,6 +152,7 @@ REGULATED_TYPES = (
                     "2000-10 IU/ml",
                     "肌力4/5，",
                     "54.13.2入院",
+                    "1:2024-03-11",
                 ),
                 pattern=f"(?:{ANY_DATE}|{RELATIVE_MONTH})",
                 next_characters="年-/.月 ,，|\t入出转",
@@ -713,7 +714,7 @@ REGULATED_TYPES = (
         "account",
         "〔账号〕",
         About(
-            what="accounts of Alipay, DingTalk, Douyin, Weibo and other services",
+            what="accounts of Alipay, DingTalk, Douyin, Weibo and other services, and passwords",
             hipaa="R: any other unique identifying number",
             gbt="个人信息主体账号, 昵称",
         ),

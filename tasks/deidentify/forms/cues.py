@@ -310,7 +310,7 @@ def paper_of_a_year(text: str, start: int, end: int, free_from: int) -> list[Spa
     left = max(free_from, start - 20)
     year, number = _OF_A_YEAR.search(text[left:end]), _NUMBER_OF_A_PAPER.match(text, end)
     office = _OFFICE.search(text, max(free_from, start - 10), start)
-    if number is None or (year is None and (office is None or text[start:end] != "字第" or len(number[0]) < 5)):
+    if number is None or (year is None and (office is None or text[start:end] != "字第")):
         return []
     begin = left + year.start() if year else office.start() if office else start
     if _PUBLIC_BEFORE.search(text[max(0, begin - 8) : begin]):

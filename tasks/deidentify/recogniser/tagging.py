@@ -267,7 +267,7 @@ def whole_name(text: str, start: int, end: int, free_from: int) -> tuple[int, in
     if old:
         return start - 1, old.end()
     quoted = _QUOTE_CLOSES.match(text, end) if start > free_from and text[start - 1] in "\"“'" else None
-    if quoted and end - start >= 2:
+    if quoted:
         return start, end + len(quoted[1])
     rest = _LOGIN_GOES_ON.match(text, end) if _LOGIN_GOES_ON.match(text[end - 1]) else None
     if rest and any(map(str.isdigit, rest[0])):

@@ -311,6 +311,8 @@ def test_each_character_is_read_once_in_pieces_of_a_bounded_length(ends: str, mo
         ("“{汤雨}说痛”", "汤雨"),
         ('说{汤雨}晴",', "汤雨"),
         ('"{汤}雨晴",', "汤"),
+        ('"{汤}雨",', "汤雨"),
+        ('{汤雨}晴"', "汤雨"),
     ],
 )
 def test_a_name_takes_what_belongs_to_it(marked: str, name: str) -> None:
