@@ -31,7 +31,7 @@ _TRADITIONAL = re.compile(f"[{''.join(TRADITIONAL)}]")
 
 # matches: "1\u30002"
 # not: "1 2", "男\u300036岁"
-_WIDE_BLANK = re.compile("(?<=[0-9])\u3000(?=[0-9])")
+_WIDE_BLANK = re.compile("\u3000(?<=[0-9]\u3000)(?=[0-9])")  # it begins with the blank: a search for it alone is fast
 
 
 def plain_form(text: str) -> str:
