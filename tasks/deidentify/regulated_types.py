@@ -716,7 +716,7 @@ REGULATED_TYPES = (
         About(
             what="accounts of Alipay, DingTalk, Douyin, Weibo and other services, and passwords",
             hipaa="R: any other unique identifying number",
-            gbt="个人信息主体账号, 昵称",
+            gbt="个人信息主体账号, 昵称, 密码, 口令",
         ),
         (
             Cues(
