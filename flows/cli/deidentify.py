@@ -113,14 +113,18 @@ def deidentify(
         )
 
 
+SECONDS_BEFORE_A_BAR = 1.0
+"""Reading that takes no longer shows no bar."""
+
+
 @contextlib.contextmanager
 def _reading_shown() -> Iterator[None]:
-    """Show a bar on a terminal while the recogniser reads what takes it more than a second."""
+    """Show a bar on a terminal while the recogniser reads a long text."""
     from tqdm import tqdm
 
     from tasks.deidentify.recogniser import reading_told
 
-    with tqdm(unit="character", unit_scale=True, disable=None, delay=1, leave=False) as bar:
+    with tqdm(unit="character", unit_scale=True, disable=None, delay=SECONDS_BEFORE_A_BAR, leave=False) as bar:
 
         def show(read: int, of: int) -> None:
             if read < bar.n:  # what was replaced may show more beside it, so the text is read again

@@ -25,7 +25,6 @@ from tasks.deidentify.forms.cues import (
     bed_in_words,
     bed_of_unit,
     called,
-    case_of_a_court,
     coded_fits,
     extension_around,
     extension_before,
@@ -41,8 +40,6 @@ from tasks.deidentify.forms.cues import (
     names_behind_role,
     names_of_kin,
     number_fits,
-    paper_fits,
-    paper_of_a_year,
     place_before,
     plain_id_fits,
     room_of_a_ward,
@@ -74,6 +71,7 @@ from tasks.deidentify.forms.numbers import (
     starred_fits,
     uneven_mobile_fits,
 )
+from tasks.deidentify.forms.papers import case_of_a_court, paper_around, paper_fits
 from tasks.deidentify.forms.person_data import name_before_age, name_before_sex
 from tasks.deidentify.forms.places import PROVINCE_SIGNS
 from tasks.deidentify.forms.word_names import (
@@ -1073,9 +1071,11 @@ TYPES = (
                     "{云正鉴〔2024〕临鉴字第1182号}，",
                     "不动产权证：{云（2024）五华区不动产权第0087123号}",
                     "{ZM〔2024〕第0612号}",
+                    "工伤认定书{昆人社工认〔2024〕0388号}，",
                 ),
                 kept=(
                     "国卫医发〔2022〕31号",
+                    "国卫办医函〔2022〕1031号，",
                     "沪卫医〔2022〕31号",
                     "（2024）版第3号",
                     "〔2022〕31号文件",
@@ -1083,7 +1083,7 @@ TYPES = (
                 ),
                 words="字第 鉴第 案第 诊第 权第 〕 〕第",
                 next_characters="0123456789（(〔[",
-                beside=paper_of_a_year,
+                beside=paper_around,
             ),
             Cues(
                 found=("法院传票（{(2024)赣0702民初1459号}），", "依据{（2023）京01刑终88号}判决"),

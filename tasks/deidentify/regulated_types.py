@@ -51,6 +51,8 @@ _HAN = "\u4e00-\u9fff"
 _CODE = r"(?P<value>(?=[A-Z\-]{0,8}\d)[A-Za-z0-9][A-Za-z0-9\-./]{1,27}+)(?<![./-])"
 """Code of a device: letters, then digits, with hyphens between."""
 _OF_A_PERSON = r"(?<![~～\-—–至到≥>＞<≤近约每])"
+_CLERKS = "收款员 收款人 收银员 录入员 登记员 打印人 经办人 报告人"
+_DATE_BEHIND = Values(re.compile(rf"[\"”']?[\s：:=]{{0,6}}+[\"“']?为?{VALUE}"))
 
 REGULATED_TYPES = (
     IdentifierType(
@@ -77,7 +79,7 @@ REGULATED_TYPES = (
                     "出生日期 出生年月 出生年月日 出生时间 出生于 生于 生日 DOB dob 出生日 BirthDate PatientBirthDate "
                     "birthDate birth_date birthday"
                 ),
-                beside=Values(re.compile(rf"[\"”']?[\s：:=]{{0,6}}+[\"“']?为?{VALUE}")),
+                beside=_DATE_BEHIND,
                 header="number",
                 padded=True,
             ),
@@ -171,7 +173,7 @@ REGULATED_TYPES = (
                     "日期 入院日期 出院日期 手术日期 检查日期 报告日期 送检日期 签发日期 采样日期 时间 入院时间 "
                     "出院时间 报告时间 检查时间 采样时间 死亡时间 随访时间 LMP 末次月经 预产期"
                 ),
-                beside=Values(re.compile(rf"[\"”']?[\s：:]{{0,6}}+[\"“']?为?{VALUE}")),
+                beside=_DATE_BEHIND,
                 header="number",
             ),
             Cues(
@@ -179,7 +181,7 @@ REGULATED_TYPES = (
                 kept=("手术：20分钟", "检查:2024年版"),
                 words="入院 出院 采样 接收 审核 送检 报告 手术 检查 登记",
                 next_characters="：:",
-                beside=Values(re.compile(rf"[：:]\s?{VALUE}")),
+                beside=_DATE_BEHIND,
             ),
             Cues(
                 found=("{民国43年5月3日}入院",),
@@ -476,7 +478,7 @@ REGULATED_TYPES = (
             Cues(  # a colon may have a name behind it
                 found=("收款员 {1037} ", "报告人{N0238} "),
                 kept=("收款人 不详", "报告人120例", "经办人 2026年"),
-                words="收款员 收款人 收银员 录入员 登记员 打印人 经办人 报告人",
+                words=_CLERKS,
                 next_characters=" 0123456789ABCDEFGHJKLMNPQRSTUVWXYZ",
                 beside=Values(
                     re.compile(
@@ -484,11 +486,12 @@ REGULATED_TYPES = (
                     )
                 ),
             ),
-            Digits(
+            Cues(  # the same with a colon, before digits alone
                 found=("收款人：{0417}，", "打印人:{0417} "),
-                kept=("送检人：2024年", "登记人：12人"),
-                pattern=r"(?<=[款印办入告记][人员][：:])\d{4,8}(?![\d.年])",
-                next_characters="，,。；; \n\t",
+                kept=("报告人：2024年", "登记员：12人"),
+                words=" ".join(f"{role}{colon}" for role in _CLERKS.split() for colon in "：:"),
+                next_characters="0123456789",
+                beside=Values(re.compile(r"(?P<value>\d{4,8})(?![\d.年])")),
             ),
             Cues(
                 found=("Cashier: {0417}", "cashier no. {0417},"),

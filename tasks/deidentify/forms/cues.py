@@ -26,7 +26,6 @@ from tasks.deidentify.forms.names import (
     surname_length,
 )
 from tasks.deidentify.forms.numbers import is_date
-from tasks.deidentify.forms.places import PROVINCE_SIGNS
 from tasks.deidentify.forms.role_fields import role_field_end
 from tasks.deidentify.forms.word_names import label_name_end, person_end, role_word_end
 
@@ -274,66 +273,6 @@ def bed_before(text: str, start: int, end: int, free_from: int) -> list[Span]:
     if match is None or _NO_BED.match(text, end) or (match["value"] == "1" and text[end : end + 1] in "1一"):
         return []
     return [(left + match.start("value"), end)]
-
-
-# matches: "公告", "卫生部令", "标准"
-# not: "证明书", "，"
-_PUBLIC_BEFORE = re.compile(r"(?:公告|通告|通知|令|标准|[局部委]|版|专利|法规?|文件|条例|发|函|切口|体位)[（(]?$")
-# matches: "(2026)病字第", "（2024）渝医鉴第", "〔2022〕", "（2024）云昆明信证字第"
-# not: "2026年第"
-_OF_A_YEAR = re.compile(r"[（(〔\[](?:19|20)\d\d[）)〕\]]\s?[\u4e00-\u9fff]{0,12}$")
-# matches: "5520号", "00317号", "（2024）056号", "2023-0417号"
-# not: "31 号", "31号文"
-_NUMBER_OF_A_PAPER = re.compile(r"(?:[（(〔\[](?:19|20)\d\d[）)〕\]])?\d{2,12}(?:-\d{1,6})?号(?!文)")
-# matches: "云正鉴", "公(刑)鉴", "昆民低", "ZM", "云"
-# not: "证号", "医", "件"
-_OFFICE = re.compile(
-    r"(?:(?:(?![号书件])[\u4e00-\u9fff]|[（(][\u4e00-\u9fff]{1,3}[)）]){2,10}|[A-Z]{2,4})$"
-    rf"|(?<![\u4e00-\u9fff])[{PROVINCE_SIGNS}]$"
-)
-"""Who decided, before the year or the number of a paper."""
-# matches: "医鉴第", "鉴字〔2022〕"
-# not: "卫医发〔2022〕"
-_OF_A_CASE = re.compile(r"[鉴病诊证案理诉民刑初终伤损住]字?(?:第|[（(〔\[]\d{4}[）)〕\]])$")
-
-
-def paper_fits(text: str, start: int, end: int, match: re.Match[str]) -> bool:
-    """Refuse numbers of what is public: 公告第0318号."""
-    return not _PUBLIC_BEFORE.search(text[max(0, start - 8) : start])
-
-
-def paper_of_a_year(text: str, start: int, end: int, free_from: int) -> list[Span]:
-    """The number of a case with its year or office around the cue: (2026)病字第5520号, 昆民低字第2023-0417号.
-
-    Not the public 国卫医发〔2022〕31号.
-    """
-    left = max(free_from, start - 20)
-    year, number = _OF_A_YEAR.search(text[left:end]), _NUMBER_OF_A_PAPER.match(text, end)
-    office = _OFFICE.search(text, max(free_from, start - 10), start)
-    if number is None or (year is None and (office is None or text[start:end] != "字第")):
-        return []
-    begin = left + year.start() if year else office.start() if office else start
-    if _PUBLIC_BEFORE.search(text[max(0, begin - 8) : begin]):
-        return []
-    of_a_case = _OF_A_CASE.search(text[max(0, end - 10) : end])
-    if len(number[0]) < 5 and not of_a_case:
-        return []
-    before = _OFFICE.search(text, max(free_from, begin - 12), begin)
-    return [(before.start() if before else begin, number.end())]
-
-
-# matches: "(2024)赣0702", "（2023）京01"
-# not: "2024年赣0702"
-_COURT = re.compile(r"[（(〔](?:19|20)\d\d[)）〕][\u4e00-\u9fff]{0,2}\d{2,4}$")
-# matches: "字第1459号", "1459号之一"
-# not: "1459"
-_CASE_NUMBER = re.compile(r"(?:字第?|第)?\d{1,6}号(?:之[一二三四五])?")
-
-
-def case_of_a_court(text: str, start: int, end: int, free_from: int) -> list[Span]:
-    """The number of a case at a court around its kind: (2024)赣0702民初1459号."""
-    court, number = _COURT.search(text[max(free_from, start - 14) : start]), _CASE_NUMBER.match(text, end)
-    return [(start - len(court[0]), number.end())] if court and number else []
 
 
 # matches: "1207", "群021"

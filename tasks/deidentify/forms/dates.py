@@ -23,6 +23,8 @@ _ALONE = r"(?<![0-9A-Za-z.\-/×~～])(?<![0-9]:)"
 _EVENT = "入院|出院|入科|出科|转入|转出"
 _FEASTS = "国庆|春节|中秋|端午|元旦|五一|十一|清明|元宵|除夕|重阳"
 
+_BORN_BEHIND = "生(?![产命长化理物活成态])|出生(?!日期|年月|时间|地)"
+
 FULL_DATE = (
     rf"(?:{_YEAR}\s?年\s?{_MONTH}\s?月\s?{_DAY}\s?[日号]?|{_YEAR}(?P<mark>[-/.]){_MONTH}(?P=mark){_DAY}(?!\d|\.\d)"
     rf"|{_MONTH}/{_DAY}/{_YEAR}(?!\d))"
@@ -31,7 +33,7 @@ FULL_DATE = (
 
 BIRTH_DATE = (
     rf"{_ALONE}(?:{FULL_DATE}|{_YEAR}年{_MONTH}月){_HOUR}"
-    r"(?=[^\S\r\n]?(?:生(?![命长化理物活成态])|出生(?!日期|年月|时间|地)))"
+    rf"(?=[^\S\r\n]?(?:{_BORN_BEHIND}))"
 )
 """Pattern of a date that a word behind it, on the same line, calls a birth: 1949.10.1生. `birth_fits` refuses some."""
 
@@ -63,6 +65,7 @@ VALUE = (
 )
 """Pattern of what stands behind 日期 or 出生日期, where fewer signs are needed: 23.6.9, 19670523, 三月十一."""
 
+_ENGLISH_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _NUMERAL = "[〇○零一二三四五六七八九]"
 # matches: "二〇二三年三月八日", "一九九〇年十二月", "一九五七年腊月初三"
 # not: "二〇二三年", "一九"
@@ -72,17 +75,13 @@ _SPELLED = re.compile(rf"{_NUMERAL}{{4}}年(?:农历)?{_SPELLED_DAY}")
 _SPELLED_ALONE = re.compile("[一二三四五六七八九十]{1,2}月[一二三四五六七八九十廿]{1,3}[日号](?![龄采收取造作午]|阴干)")
 # matches: "May 12, 1990", "Dec. 3 2021"
 # not: "May 12", "Maybe"
-_ENGLISH = re.compile(
-    r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.? \d{1,2}(?:st|nd|rd|th)?,? (?:19|20)\d\d(?!\d)"
-)
+_ENGLISH = re.compile(rf"{_ENGLISH_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? {_YEAR}(?!\d)")
 # matches: "12 ", "3-", "12th ", "12/"
 # not: "112 ", "2.12 "
 _DAY_BEFORE = re.compile(r"(?<![0-9A-Za-z.])(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?[ /\-]$")
 # matches: "Mar 2024", "April 2024", "Mar-2024", "Mar/2024", "Sept. 2024"
 # not: "Mar", "March 15, 2024", "May 20249"
-_MONTH_AND_YEAR = re.compile(
-    r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?[ ,/\-]{1,2}(?:19|20)\d\d(?!\d)"
-)
+_MONTH_AND_YEAR = re.compile(rf"{_ENGLISH_MONTH}[ ,/\-]{{1,2}}{_YEAR}(?!\d)")
 # matches: "43年5月3日", "四十三年五月三日", "二十年"
 # not: "时期", "年间"
 _MINGUO = re.compile(
@@ -91,7 +90,7 @@ _MINGUO = re.compile(
 )
 # matches: "生", "出生", "生人"
 # not: "生产", "出生地"
-_BORN = re.compile(r"生(?![产命长化理物活成态])|出生(?!日期|年月|时间|地)")
+_BORN = re.compile(_BORN_BEHIND)
 # matches: "2023年4月11日", "2023-04-11", "12/05/1961", "3月12日", "07-15", "20230918", "23.6.9"
 # not: "2019年国庆", "二〇二三年三月八日"
 _PARTS = re.compile(

@@ -10,25 +10,14 @@ import re
 from collections.abc import Sequence
 
 from tasks.deidentify.forms.identifier import Identifier
-from tasks.deidentify.forms.places import PROVINCE_SIGNS
+from tasks.deidentify.forms.papers import paper_beginning
 
 NUMBERED = frozenset(("record", "licence", "military", "passport"))
 """Kinds whose numbers have such beginnings and ends."""
 
-_BEFORE, _LONGEST = 16, 24
-"""Characters before a number that its beginning may have, and behind it that its end may have."""
+_LONGEST = 24
+"""Characters behind a number that its end may have."""
 
-_HAN = "\u4e00-\u9fff"
-_PAPER = "[决裁鉴认诊健捐保险放纳优征受案刑证字调检]"
-"""Characters of what an office decides or gives: 鉴定, 认定, 健康证, 低保."""
-# matches: "穗人社工认〔2024〕第", "浙临卫健字", "鲁职诊", "（2024）苏锡证字第"
-# not: "病历号", "编号", "第", "新病案号"
-_BEGINNING = re.compile(
-    rf"(?:(?:(?:(?!号)[{_HAN}]|[（(][{_HAN}]{{1,3}}[)）]){{1,10}}[〔\[（(]|(?<![0-9A-Za-z])[〔\[（(])(?:19|20)\d\d[〕\])）]"
-    rf"(?:[{_HAN}]{{0,6}}[字鉴决证认]第?|第)?"
-    rf"|[{PROVINCE_SIGNS}][{_HAN}]{{0,6}}{_PAPER}第?"
-    rf"|(?:(?<![{_HAN}])|(?<=[证号]))(?:(?![证号])[{_HAN}]){{1,6}}字第?)$"
-)
 # matches: "-S3", "/2026", "_R05C01", "-2", "/B/C", "-补1", "-③"
 # not: "-", "/32岁", "-2024-05-06", "/0.5", "/ml"
 _END = re.compile(
@@ -50,14 +39,14 @@ def whole_numbers(text: str, found: Sequence[Identifier]) -> list[Identifier]:
         if one.type in NUMBERED and one.end - one.start >= 4:
             free_from = whole[-1].end if whole else 0
             limit = found[place + 1].start if place + 1 < len(found) else len(text)
-            one = _whole(text, one, max(free_from, one.start - _BEFORE), min(limit, one.end + _LONGEST))
+            one = _whole(text, one, free_from, min(limit, one.end + _LONGEST))
         whole.append(one)
     return whole
 
 
 def _whole(text: str, one: Identifier, free_from: int, limit: int) -> Identifier:
-    beginning = _BEGINNING.search(text, free_from, one.start)
-    start = beginning.start() if beginning else one.start
+    beginning = paper_beginning(text, free_from, one.start)
+    start = one.start if beginning is None else beginning
     ending = _END.match(text, one.end, limit)
     end = ending.end() if ending else one.end
     if _OF_AN_OFFICE.search(text, start, end) and end < limit and _SIGN.match(text, end):

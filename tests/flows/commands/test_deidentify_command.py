@@ -16,6 +16,7 @@ import pytest
 from flows.cli import main
 from tasks.deidentify.kinds import KINDS
 from tasks.deidentify.operators import KEY_VARIABLE
+from tasks.deidentify.recogniser.tagging import MODEL
 
 SAID = "患者王伟，93岁，电话13812345678"
 
@@ -134,6 +135,23 @@ def test_a_table_that_is_not_for_a_terminal_is_warned_of(capsys: pytest.CaptureF
     assert "the table of --explain shows the identifiers" in capsys.readouterr().err
     assert main(["deidentify", "头痛三天", "--explain"]) == 0
     assert capsys.readouterr().err == ""
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.skipif(not MODEL.exists(), reason="the weights are not there")
+def test_a_bar_on_a_terminal_shows_how_much_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("flows.cli.deidentify.SECONDS_BEFORE_A_BAR", 1e-9)
+    monkeypatch.setattr("sys.stderr", terminal := _Terminal())
+    text = "患者王伟，头痛三天。" * 400
+    assert main(["deidentify", text]) == 0
+    assert f"/{len(text) / 1000:.2f}k" in terminal.getvalue()
+    assert capsys.readouterr().out == "患者〔姓名〕，头痛三天。" * 400 + "\n"
 
 
 def test_the_encoder_reads_again_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
