@@ -127,10 +127,8 @@ def _reading_shown() -> Iterator[None]:
     with tqdm(unit="character", unit_scale=True, disable=None, delay=SECONDS_BEFORE_A_BAR, leave=False) as bar:
 
         def show(read: int, of: int) -> None:
-            if read < bar.n:  # what was replaced may show more beside it, so the text is read again
-                bar.reset()
             bar.total = of
-            bar.update(read - bar.n)
+            bar.update(max(0, read - bar.n))  # where something was replaced the text is read again, mostly from memory
 
         with reading_told(show):
             yield
